@@ -1,0 +1,5 @@
+"""Who plays: rule players, searchers and learned policies. Imports `domino_env`, never `experiments`."""
+
+from agents.base import Agent, Decisions, Table, decide, list_agents, make_agent, register_agent
+
+__all__ = ["Agent", "Decisions", "Table", "decide", "list_agents", "make_agent", "register_agent"]

@@ -1,0 +1,172 @@
+"""What an agent is, and how to get one by name.
+
+An agent answers whole batches: `act(decisions) -> actions (N,) int64`. It draws chance only from `decisions.rng`, one
+number a row at a time, and never looks from one row at another: then what it plays does not depend on the batch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from domino_env.decisions import Decisions, Table, Uniforms
+from domino_env.engine import Engine
+from domino_env.rules import Rules, get_rules
+
+__all__ = ["Agent", "Decisions", "Table", "decide", "list_agents", "make_agent", "register_agent"]
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """A player. Two attributes may be left out and are then False.
+
+    `sees_everything`: it is handed `batch.table`, all hands open; others get None there.
+    `needs_history`: it is handed `batch.history`, the public events of the deal; others may get None there.
+    An agent that remembers keys what it remembers on (`batch.key`, `batch.seat`).
+    """
+
+    name: str
+
+    def act(self, batch: Decisions, /) -> npt.NDArray[np.int64]:
+        """(N,) int64 legal actions, one for each row of the batch."""
+        ...
+
+
+Factory = Callable[..., Agent]
+
+_REGISTRY: dict[str, tuple[Factory, str]] = {}
+
+
+def register_agent(name: str, factory: Factory, description: str | None = None) -> None:
+    """Make an agent known by a name.
+
+    Args:
+        name: without ":", "," and "/".
+        factory: called with the options of the name as keywords; raises ValueError for what it cannot use.
+        description: one line; left out, the first line of the factory's docstring.
+
+    Raises:
+        ValueError: a name that is taken or cannot be written.
+    """
+    if not name or set(name) & set(":,/\\= "):
+        raise ValueError(f"agent name {name!r} must be a word without spaces and ':,/\\='")
+    if name in _REGISTRY:
+        raise ValueError(f"agent {name!r} is already registered")
+    text = description or inspect.getdoc(factory) or ""
+    _REGISTRY[name] = factory, text.split("\n")[0].strip()
+
+
+def list_agents() -> list[tuple[str, str]]:
+    """Name and one-line description of every registered agent, in the order of registration."""
+    return [(name, description) for name, (_, description) in _REGISTRY.items()]
+
+
+def make_agent(agent: str | Agent, rules: str | Rules | None = None) -> Agent:
+    """An agent by its name, from a checkpoint, or as given.
+
+    Args:
+        agent: a registered name, with options after a colon ("club:repeat_partner=0,cut_opponents=2"); the folder of a
+            checkpoint ("runs/x/checkpoints/latest"); or an agent, which is handed back.
+        rules: the game it is to play; a checkpoint of other rules is refused.
+
+    Raises:
+        ValueError: an unknown name, option or folder, or an object that is no agent; it names the choices.
+        ImportError: a checkpoint where torch is not installed.
+    """
+    if not isinstance(agent, str):
+        if isinstance(agent, type) or not isinstance(agent, Agent):
+            raise ValueError(f"{agent!r} is no agent: it needs a name and act(batch); or give one of {_choices()}")
+        return agent
+    name, _, options = agent.partition(":")
+    if name in _REGISTRY:
+        return _build(name, options)
+    if Path(agent).is_dir():
+        return _load(Path(agent), None if rules is None else get_rules(rules))
+    raise ValueError(f"unknown agent {agent!r}; choose from {_choices()}, or give the folder of a checkpoint")
+
+
+def _choices() -> str:
+    return ", ".join(_REGISTRY)
+
+
+def _build(name: str, text: str) -> Agent:
+    factory = _REGISTRY[name][0]
+    options: dict[str, Any] = {}
+    for part in text.split(",") if text else ():
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not key or not equals or not value or key in options:
+            raise ValueError(f"options of an agent are written {name}:option=value,option=value, each once; not {part!r}")
+        options[key] = _value(value)
+    parameters = inspect.signature(factory).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        for key in options:
+            if key not in parameters:
+                raise ValueError(f"agent {name} has no option {key!r}; it has {', '.join(parameters) or 'none'}")
+    return factory(**options)
+
+
+def _value(text: str) -> int | float | bool | str:
+    """An option's value: a whole number, a number, true or false, or the text itself."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _load(folder: Path, rules: Rules | None) -> Agent:
+    try:
+        from agents.checkpoint import load_policy  # torch is only needed here
+    except ModuleNotFoundError as error:
+        raise ImportError(f"to load the checkpoint {folder} install torch: pip install 'domino-lab[train]'") from error
+    return cast(Agent, load_policy(folder, rules))
+
+
+def decide(
+    engine: Engine,
+    agent: Agent | None = None,
+    rng: Uniforms | None = None,
+    rows: npt.NDArray[Any] | None = None,
+    key: npt.NDArray[np.int64] | None = None,
+) -> Decisions:
+    """The question that an engine's movers are asked, holding no more than the agent may see.
+
+    Args:
+        engine: N rows.
+        agent: who is asked; with None the batch has history, but not the table.
+        rng: chance for the agent; `Streams` of all N rows, or a NumPy `Generator`.
+        rows: (n,) row numbers or (N,) bool, which rows to ask about; None: all.
+        key: (N,) int64 identities of the deals.
+
+    Returns:
+        A batch of n decisions.
+    """
+    chosen: Any = slice(None) if rows is None else rows
+    table = None
+    if getattr(agent, "sees_everything", False):
+        table = Table(engine.hands(), engine.ends(), engine.to_move(), engine.leader(), engine.plies()).take(chosen)
+    history = engine.history()[chosen] if agent is None or getattr(agent, "needs_history", False) else None
+    if rows is not None and hasattr(rng, "take"):
+        rng = cast(Any, rng).take(rows)
+    return Decisions(
+        obs=engine.observe()[chosen],
+        mask=engine.legal()[chosen],
+        seat=engine.to_move()[chosen],
+        history=history,
+        rng=rng,
+        table=table,
+        rules=engine.rules,
+        key=None if key is None else key[chosen],
+    )
+
+
+# The players that come with the house; each registers itself.
+import agents.baselines  # noqa: E402, F401

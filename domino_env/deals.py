@@ -1,0 +1,333 @@
+"""Shuffling, re-deals, given deals, duplicate boards, and the text notation of a deal.
+
+Clauses: S1 (hands), S4 (re-deal), S2 (leaders of boards), K4 (small sets). Every row of a batch has its own counter-based
+random stream, so a row's deals depend on its key alone: not on the batch size, nor on what was played before.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from domino_env.rules import PRESETS, Rules, get_rules
+from domino_env.tiles import (
+    HIGH,
+    LOW,
+    NUM_TILES,
+    action_index,
+    action_name,
+    mask_of,
+    tile_index,
+    tile_name,
+)
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_TILE_STEP = np.uint64(0xD1342543DE82EF95)
+_MAX_ATTEMPTS = 1 << 16  # deal numbers of a stream are spaced so far apart; S4 strikes 1.9 % of shuffles
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """SplitMix64's finaliser (Steele, Lea and Flood 2014; Stafford's variant 13), in place on a uint64 array."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
+
+
+def row_keys(seed: int | None, rows: np.ndarray, salt: int = 0) -> np.ndarray:
+    """Keys of the random streams of some rows of a seed.
+
+    Args:
+        seed: a whole number >= 0, or None for fresh entropy.
+        rows: (n,) row numbers.
+        salt: separates families of streams of one seed.
+    Returns:
+        (n,) uint64.
+    Raises:
+        ValueError: a negative or non-integer seed.
+    """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+        raise ValueError(f"seed={seed!r} must be a whole number >= 0 or None")
+    entropy = np.random.SeedSequence(None if seed is None else int(seed), spawn_key=(salt,))
+    base = entropy.generate_state(1, np.uint64)[0]
+    return _mix(base + (np.asarray(rows).astype(np.uint64) + np.uint64(1)) * _GOLDEN)
+
+
+class Streams:
+    """One uniform random stream a row, counter-based; stands where a ``np.random.Generator`` is asked for ``random(n)``."""
+
+    def __init__(self, keys: np.ndarray, counter: int = 0) -> None:
+        self.keys = np.asarray(keys, dtype=np.uint64)  # (n,)
+        self.counter = counter
+
+    @classmethod
+    def of(cls, seed: int | None, rows: np.ndarray) -> "Streams":
+        """Streams of some row numbers of a seed."""
+        return cls(row_keys(seed, rows, salt=1))
+
+    def random(self, size: int) -> np.ndarray:
+        """The next uniform number of every row: (n,) float64 in [0, 1). ``size`` must be the number of rows."""
+        if size != len(self.keys):
+            raise ValueError(f"these streams serve {len(self.keys)} rows; {size} numbers were asked for")
+        self.counter += 1
+        step = np.uint64(self.counter * int(_GOLDEN) & (1 << 64) - 1)
+        return (_mix(self.keys + step) >> np.uint64(11)) * 2.0**-53
+
+    def take(self, rows: np.ndarray) -> "Streams":
+        """The streams of only these rows, at the same place."""
+        return Streams(self.keys[rows], self.counter)
+
+
+def _strike_tables() -> tuple[np.ndarray, np.ndarray]:
+    """Per half of a hand (14 tiles): how many doubles and how many tiles of each suit, a nibble each."""
+    weight = np.zeros(NUM_TILES, dtype=np.uint32)
+    for tile in range(NUM_TILES):
+        weight[tile] = int(LOW[tile] == HIGH[tile]) << 28
+        for suit in {int(LOW[tile]), int(HIGH[tile])}:
+            weight[tile] += np.uint32(1 << 4 * suit)
+    half = np.arange(1 << 14)[:, None] >> np.arange(14) & 1
+    return (half @ weight[:14]).astype(np.uint32), (half @ weight[14:]).astype(np.uint32)
+
+
+_STRIKE_LOW, _STRIKE_HIGH = _strike_tables()
+# Added to the counts, it carries into a nibble's top bit at five doubles or at six of a suit; no count exceeds 7.
+_STRIKE_BIAS = np.uint32(0x32222222)
+
+
+def struck(hands: np.ndarray) -> np.ndarray:
+    """Whether S4 deals again: some seat holds five or more doubles, or six or more tiles of one suit.
+
+    Args:
+        hands: (n, seats) uint32 masks of at most seven tiles.
+    Returns:
+        (n,) bool.
+    """
+    counts = _STRIKE_LOW.take(hands & 0x3FFF)
+    counts += _STRIKE_HIGH.take(hands >> 14)
+    counts += _STRIKE_BIAS
+    counts &= np.uint32(0x88888888)
+    return counts.any(axis=1)
+
+
+def shuffle(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Deal number ``counts[i]`` of the stream ``keys[i]``, dealt again under S4 where the rules have it.
+
+    Args:
+        rules: the game.
+        keys: (n,) uint64 stream keys.
+        counts: (n,) whole numbers.
+    Returns:
+        hands: (n, seats) uint32 masks, uniformly distributed over the admissible deals.
+    """
+    tiles = np.array(rules.tiles, dtype=np.uint64)
+    steps = tiles * _TILE_STEP
+    dealt = rules.seats * rules.hand_size
+
+    def draw(position: np.ndarray) -> np.ndarray:
+        order = _mix(_mix(position.copy())[:, None] + steps)
+        # The tile rides in the low five bits of its random key, so one sort of plain numbers shuffles.
+        order &= ~np.uint64(31)
+        order |= tiles
+        order.sort(axis=1)
+        bits = np.uint32(1) << (order[:, :dealt] & np.uint64(31)).astype(np.uint32)
+        return np.bitwise_or.reduce(bits.reshape(-1, rules.seats, rules.hand_size), axis=2)
+
+    position = keys + counts.astype(np.uint64) * np.uint64(_MAX_ATTEMPTS) * _GOLDEN
+    hands = draw(position)
+    if rules.redeal:
+        again = struck(hands).nonzero()[0]
+        while len(again):
+            position[again] += _GOLDEN
+            hands[again] = drawn = draw(position[again])
+            again = again[struck(drawn)]
+    return hands
+
+
+def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Duplicate boards ``start`` .. ``start + count - 1`` of a seed; a board is the same however boards are batched.
+
+    Returns:
+        hands: (count, seats) uint32; leader: (count,) int64. Leaders rotate over the boards; under ``lead="double_six"``
+        the holder of 6-6 leads.
+    """
+    rows = np.arange(start, start + count)
+    hands = shuffle(rules, row_keys(seed, rows, salt=2), np.zeros(count, dtype=np.int64))
+    leader = holder(hands, NUM_TILES - 1) if rules.lead == "double_six" else rows % rules.seats
+    return hands, leader
+
+
+def holder(hands: np.ndarray, tile: int) -> np.ndarray:
+    """Seat that holds a tile: (n,) int64 from (n, seats) masks."""
+    return np.argmax(hands >> np.uint32(tile) & np.uint32(1), axis=1)
+
+
+@dataclass
+class Given:
+    """Options of a reset, checked: what is given instead of dealt."""
+
+    hands: list[int] | None = None  # a mask per seat
+    leader: int | None = None
+    deal_index: int | None = None
+
+
+def given(rules: Rules, options: Mapping[str, Any] | None) -> Given:
+    """Check the options of a reset (design.md: hands, leader, stock, deal_index).
+
+    Raises:
+        ValueError: an unknown key, tile, seat or count, or a tile twice.
+    """
+    if options is None:
+        return Given()
+    if not isinstance(options, Mapping):
+        raise ValueError(f"options must be a dict, not {options!r}")
+    known = ("hands", "leader", "stock", "deal_index")
+    for key in options:
+        if key not in known and key != "options":  # PettingZoo's own tests send that one
+            raise ValueError(f"unknown option {key!r}; options are {', '.join(known)}")
+    if options.get("stock"):
+        raise ValueError(f"option stock={options['stock']!r}: {rules.name} has no stock")
+    result = Given(
+        leader=_whole(options, "leader", rules.seats),
+        deal_index=_whole(options, "deal_index", None),
+    )
+    if options.get("hands") is not None:
+        result.hands = [mask_of(hand) for hand in check_hands(rules, options["hands"])]
+    return result
+
+
+def _whole(options: Mapping[str, Any], key: str, bound: int | None) -> int | None:
+    value = options.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0 or (bound and value >= bound):
+        allowed = f"a whole number in 0..{bound - 1}" if bound else "a whole number >= 0"
+        raise ValueError(f"option {key}={value!r} must be {allowed}")
+    return int(value)
+
+
+def check_hands(rules: Rules, hands: Sequence[Sequence[str]]) -> list[list[int]]:
+    """Tile numbers of given hands.
+
+    Raises:
+        ValueError: wrong number of hands or tiles, an unknown tile, one outside the set, or one given twice.
+    """
+    if isinstance(hands, str) or not isinstance(hands, Sequence) or len(hands) != rules.seats:
+        raise ValueError(f"hands must be a list of {rules.seats} hands of {rules.name}, not {hands!r}")
+    seen: dict[int, int] = {}
+    result = []
+    for seat, hand in enumerate(hands):
+        if isinstance(hand, str) or not isinstance(hand, Sequence) or len(hand) != rules.hand_size:
+            raise ValueError(f"the hand of seat {seat} must be {rules.hand_size} tile names, not {hand!r}")
+        tiles = [tile_index(name) for name in hand]
+        for tile in tiles:
+            if tile in seen:
+                raise ValueError(f"tile {tile_name(tile)} is given twice, to seats {seen[tile]} and {seat}")
+            if tile not in rules.tiles:
+                raise ValueError(f"tile {tile_name(tile)} is not in the double-{rules.max_pip} set of {rules.name}")
+            seen[tile] = seat
+        result.append(tiles)
+    return result
+
+
+@dataclass
+class Deal:
+    """A deal and what was played of it: one line of text."""
+
+    rules: Rules
+    leader: int
+    hands: list[list[int]]  # tile numbers as dealt, a list per seat
+    moves: list[int] = field(default_factory=list)  # action ids in order
+
+
+def format_deal(deal: Deal) -> str:
+    """One line: ``sport_book leader=0 | 0-1 2-2 … | … | … | … | 3-4L 4-4R pass …`` (no last part without moves)."""
+    head = [deal.rules.name, *(f"{key}={value}" for key, value in deal.rules.overrides().items())]
+    parts = [" ".join([*head, f"leader={deal.leader}"])]
+    parts += [" ".join(tile_name(tile) for tile in sorted(hand)) for hand in deal.hands]
+    if deal.moves:
+        parts.append(" ".join(action_name(action) for action in deal.moves))
+    return " | ".join(parts)
+
+
+def parse_deal(text: str, line: int = 1) -> Deal:
+    """Read what :func:`format_deal` writes; the bar before the moves may be left out.
+
+    Whether the moves follow the rules is not looked at here: ``domino replay`` and the engine play them.
+
+    Raises:
+        ValueError: anything else, naming line and column.
+    """
+
+    def fail(column: int, why: str) -> ValueError:
+        return ValueError(f"line {line}, column {column + 1}: {why}")
+
+    tokens = [(match.group(), match.start()) for match in re.finditer(r"\||[^\s|]+", text)]
+    parts: list[list[tuple[str, int]]] = [[]]
+    bars = [0]
+    for word, column in tokens:
+        if word == "|":
+            parts.append([])
+            bars.append(column)
+        else:
+            parts[-1].append((word, column))
+    if not parts[0]:
+        raise fail(0, f"a deal begins with the name of its rules: {', '.join(PRESETS)}")
+    (name, column), *settings = parts[0]
+    if name not in PRESETS:
+        raise fail(column, f"unknown rules {name!r}; choose from {', '.join(PRESETS)}")
+    leader = None
+    overrides: dict[str, Any] = {}
+    for word, column in settings:
+        key, _, value = word.partition("=")
+        if key == "leader":
+            if leader is not None or not re.fullmatch(r"[0-9]", value):
+                raise fail(column, f"{word!r}: write leader=SEAT once, with a seat number")
+            leader = (int(value), column)
+        elif key in overrides or not value:
+            raise fail(column, f"{word!r}: write FIELD=VALUE, each field once")
+        else:
+            literals = {"True": True, "False": False, "None": None}
+            overrides[key] = literals[value] if value in literals else int(value) if value.isdigit() else value
+    try:
+        rules = get_rules(name, **overrides)
+    except ValueError as error:
+        raise fail(parts[0][1][1] if len(parts[0]) > 1 else 0, str(error)) from None
+    if leader is None:
+        raise fail(len(text.rstrip()) if len(parts) == 1 else bars[1], "leader=SEAT is missing")
+    if leader[0] >= rules.seats:
+        raise fail(leader[1], f"leader={leader[0]} must be in 0..{rules.seats - 1}")
+    if not rules.seats + 1 <= len(parts) <= rules.seats + 2:
+        raise fail(bars[-1], f"{rules.name} has {rules.seats} hands, each after a bar '|', then the moves")
+    moves = parts[rules.seats + 1] if len(parts) == rules.seats + 2 else []
+    if not moves and len(parts) == rules.seats + 1:  # moves straight after the last hand
+        last = parts[rules.seats]
+        parts[rules.seats], moves = last[: rules.hand_size], last[rules.hand_size :]
+    hands: list[list[int]] = []
+    seen: set[int] = set()
+    for seat in range(rules.seats):
+        hand: list[int] = []
+        for word, column in parts[seat + 1]:
+            try:
+                tile = tile_index(word)
+            except ValueError as error:
+                raise fail(column, str(error)) from None
+            if tile in seen:
+                raise fail(column, f"tile {tile_name(tile)} stands here a second time")
+            if tile not in rules.tiles:
+                raise fail(column, f"tile {tile_name(tile)} is not in the double-{rules.max_pip} set")
+            seen.add(tile)
+            hand.append(tile)
+        if len(hand) != rules.hand_size:
+            raise fail(bars[seat + 1], f"seat {seat} has {len(hand)} tiles; {rules.name} deals {rules.hand_size}")
+        hands.append(hand)
+    actions = []
+    for word, column in moves:
+        try:
+            actions.append(action_index(word))
+        except ValueError as error:
+            raise fail(column, str(error)) from None
+    return Deal(rules, leader[0], hands, actions)

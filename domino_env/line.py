@@ -1,0 +1,755 @@
+"""LineEngine: N deals of a game on an open line as arrays, one step for all of them.
+
+Plays S1-S10 (sport dominoes), K1, K2 and K4, as ``rules`` says. Every row of the batch moves one seat on at every step, so
+what belongs to a seat is kept relative to the mover, in lists of arrays that are rotated instead of copied:
+``_hand[0]`` is the hand of each row's mover, ``_hand[1]`` that of its left neighbour. No Python loop runs over rows.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from domino_env.deals import Deal, Given, check_hands, format_deal, given, holder, row_keys, shuffle
+from domino_env.observation import SCORE_STEPS, layout_of, unpack
+from domino_env.rules import Rules, get_rules
+from domino_env.scoring import nothing, score
+from domino_env.tiles import (
+    ALL_TILES,
+    HIGH,
+    LOW,
+    NUM_ACTIONS,
+    NUM_SUITS,
+    NUM_TILES,
+    PASS,
+    SUIT_MASK,
+    action_index,
+    action_name,
+    mask_of,
+    tile_name,
+    tiles_of,
+)
+
+_EMPTY = 63  # both ends in one number: left << 3 | right; 63 before the first tile
+_PASS_BIT = np.uint64(1 << PASS)
+_BOTH = np.uint64(1 | 1 << NUM_TILES)  # a hand times this stands for both ends of an action mask
+_ONE_ONE = 7
+_SIX_SIX = 27
+
+
+def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What laying does: (action << 6 | ends) -> new ends | suits passed on << 6; and per action or ends, small tables."""
+    turn = np.zeros(NUM_ACTIONS << 6, dtype=np.int64)
+    bit = np.zeros(NUM_ACTIONS, dtype=np.uint32)
+    reach = np.zeros(64, dtype=np.uint32)
+    seen = np.zeros(64, dtype=np.uint32)
+    reach[_EMPTY] = ALL_TILES
+    for left in range(NUM_SUITS):
+        for right in range(NUM_SUITS):
+            ends = left << 3 | right
+            reach[ends] = SUIT_MASK[left] | SUIT_MASK[right]
+            seen[ends] = 1 << left | 1 << NUM_SUITS + right
+            turn[PASS << 6 | ends] = ends | (1 << left | 1 << right) << 6
+            for tile in range(NUM_TILES):
+                pair = int(LOW[tile]), int(HIGH[tile])
+                if left in pair:
+                    turn[tile << 6 | ends] = (sum(pair) - left) << 3 | right
+                if right in pair:
+                    turn[tile + NUM_TILES << 6 | ends] = left << 3 | (sum(pair) - right)
+    for tile in range(NUM_TILES):
+        bit[[tile, tile + NUM_TILES]] = 1 << tile
+        turn[tile << 6 | _EMPTY] = int(LOW[tile]) << 3 | int(HIGH[tile])
+    return turn, bit, reach, seen
+
+
+_TURN, _BIT, _REACH, _SEEN = _tables()
+
+
+def _fits(labelled_ends: bool) -> np.ndarray:
+    """ends -> the lays that match, as an action mask for a hand that held every tile: (64,) uint64."""
+    fits = np.zeros(64, dtype=np.uint64)
+    fits[_EMPTY] = ALL_TILES
+    for left in range(NUM_SUITS):
+        for right in range(NUM_SUITS):
+            on_right = int(SUIT_MASK[right]) if left != right or labelled_ends else 0
+            fits[left << 3 | right] = int(SUIT_MASK[left]) | on_right << NUM_TILES
+    return fits
+
+
+_FITS = {labelled: _fits(labelled) for labelled in (False, True)}
+
+
+def _select_table() -> np.ndarray:
+    """(byte << 3 | k) -> position of the k-th set bit of the byte."""
+    table = np.zeros(256 << 3, dtype=np.int64)
+    for byte in range(256):
+        for k, position in enumerate([b for b in range(8) if byte >> b & 1]):
+            table[byte << 3 | k] = position
+    return table
+
+
+_SELECT = _select_table()
+
+
+def select_bit(bits: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Position of the k-th set bit (k from 0) of each word, by halving popcounts.
+
+    Args:
+        bits: (n,) uint64, k: (n,) uint8 below the popcount of its word.
+    Returns:
+        (n,) int64.
+    """
+    low = bits.astype(np.uint32)
+    count = np.bitwise_count(low)
+    high = k >= count
+    k = k - count * high
+    half = np.where(high, (bits >> np.uint64(32)).astype(np.uint32), low)
+    position = high.astype(np.int64) << 5
+    for width in (16, 8):
+        count = np.bitwise_count(half & np.uint32((1 << width) - 1))
+        high = k >= count
+        k -= count * high
+        shift = high.astype(np.uint32) * np.uint32(width)
+        half >>= shift
+        position += shift
+    index = (half & np.uint32(255)).astype(np.int64)
+    index <<= 3
+    index |= k
+    position += _SELECT.take(index)
+    return position
+
+
+_PER_ROW = ("_ends", "_legal", "_leader", "_deal_index", "_dealt", "_score", "_next_leader", "_keys", "_over")
+
+
+class LineEngine:
+    """A batch of deals on an open line.
+
+    Args:
+        rules: a preset's name or a ``Rules``.
+        num_envs: rows of the batch, N.
+        seed: as of :meth:`reset`.
+        episode: "deal", or "match" of ``fours`` fours (K2: to ``match_to`` points).
+        fours: fours of a match.
+        rule_overrides: fields of ``Rules``.
+
+    Raises:
+        ValueError: anything out of these.
+    """
+
+    num_actions = NUM_ACTIONS
+
+    def __init__(
+        self,
+        rules: str | Rules = "sport_book",
+        num_envs: int = 1024,
+        seed: int | Sequence[int] | None = None,
+        *,
+        episode: str = "deal",
+        fours: int = 1,
+        **rule_overrides: Any,
+    ) -> None:
+        self.rules = get_rules(rules, **rule_overrides)
+        for name, value in (("num_envs", num_envs), ("fours", fours)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name}={value!r} must be a whole number >= 1")
+        if episode not in ("deal", "match"):
+            raise ValueError(f"episode={episode!r} is unknown; choose from deal, match")
+        self.num_envs = int(num_envs)
+        self.episode = episode
+        self.fours = int(fours)
+        self.layout = layout_of(self.rules)
+        n, seats = self.num_envs, self.rules.seats
+        self._fits = _FITS[self.rules.labelled_ends]
+        self._full = np.uint32((1 << self.rules.hand_size) - 1)
+        self._deck = np.uint32(mask_of(self.rules.tiles))
+        self._hand = [np.zeros(n, np.uint32) for _ in range(seats)]  # relative to the mover, like the next three
+        self._played = [np.zeros(n, np.uint32) for _ in range(seats)]
+        self._voids = [np.zeros(n, np.uint32) for _ in range(seats)]  # bit k: passed while suit k was an end
+        self._size = [np.zeros(n, np.uint32) for _ in range(seats)]  # thermometer: (1 << tiles in hand) - 1
+        self._ends = np.full(n, _EMPTY)  # (N,) int64
+        self._legal = np.zeros(n, np.uint64)  # action mask of the mover
+        self._leader = np.zeros(n, np.int64)
+        self._start = np.zeros(n, np.int64)  # value of _time when the deal began; plies are counted from it
+        self._time = 0  # steps so far; also the place in the ring of events
+        self._ring = np.zeros((self.rules.max_plies, n), np.int16)  # action | ends before << 6, written at _time
+        self._deal_index = np.zeros(n, np.int64)
+        self._dealt = np.zeros(n, np.int64)  # deals drawn from the row's stream
+        # Deals are made ahead, for many rows at a time: rows with _dealt >= _ready_to have used theirs up.
+        self._ahead = max(1, 32 // n)
+        self._ready = np.zeros((self._ahead, n, seats), np.uint32)  # deal number c of a row lies at c % _ahead
+        self._ready_to = np.zeros(n, np.int64)
+        self._score = np.zeros((n, self.rules.num_sides), np.int64)  # of the match that runs
+        self._next_leader = np.full(n, -1)  # K2: who leads by the last result; -1 for the first deal of a match
+        self._over = np.zeros(n, bool)
+        self._any_over = False
+        self._keys = np.zeros(n, np.uint64)
+        self.finished = nothing(self.rules)
+        self.reset(seed)
+
+    # -- beginning a deal -------------------------------------------------------------------------------------------
+
+    def reset(
+        self,
+        seed: int | Sequence[int] | None = None,
+        options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        """Begin a new episode in every row.
+
+        Args:
+            seed: a whole number (row i has stream i of it), a list of one per row, or None to go on with the streams.
+            options: ``hands``, ``leader``, ``deal_index`` (design.md); one dict for all rows or a list of one per row.
+
+        Raises:
+            ValueError: bad options or seeds; the engine is as it was.
+        """
+        rows = np.arange(self.num_envs)
+        asked = self._options(options, self.num_envs)
+        fresh = seed is not None or not self._dealt.any()
+        if fresh:
+            if seed is None or isinstance(seed, int | np.integer):
+                keys = row_keys(None if seed is None else int(seed), rows)
+            elif isinstance(seed, Sequence | np.ndarray) and len(seed) == self.num_envs:
+                keys = np.concatenate([row_keys(one, np.zeros(1, np.int64)) for one in seed])
+            else:
+                raise ValueError(f"seed={seed!r} must be a whole number, None, or a list of {self.num_envs} of them")
+            self._keys = keys
+            self._dealt[:] = 0
+            self._ready_to[:] = 0
+            self._deal_index = rows % 4 - 1 if self.episode == "deal" else np.full(self.num_envs, -1)  # S2
+            self._score[:] = 0
+            self._next_leader[:] = -1
+        self._new_episode(rows, asked)
+
+    def reset_rows(
+        self,
+        rows: np.ndarray,
+        options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        """Begin a new episode in some rows, the next of each row's stream. Arguments and errors as of :meth:`reset`."""
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        self._new_episode(rows, self._options(options, len(rows)))
+
+    def deal(self, hands: np.ndarray, leader: np.ndarray) -> None:
+        """Begin given deals in all rows; S4 is off and the leader may lay any tile.
+
+        Args:
+            hands: (N, seats) uint32 masks of ``hand_size`` tiles each, leader: (N,) seats.
+        """
+        hands, leader = np.asarray(hands), np.asarray(leader)
+        seats = self.rules.seats
+        if hands.shape != (self.num_envs, seats) or leader.shape != (self.num_envs,):
+            raise ValueError(f"hands {hands.shape} and leader {leader.shape} must be ({self.num_envs}, {seats}) and (N,)")
+        hands = hands.astype(np.uint32)
+        all_tiles = np.bitwise_or.reduce(hands, axis=1)
+        if (
+            (np.bitwise_count(hands) != self.rules.hand_size).any()
+            or (np.bitwise_count(all_tiles) != seats * self.rules.hand_size).any()
+            or (all_tiles & ~self._deck).any()
+        ):
+            raise ValueError(f"each row needs {seats} disjoint hands of {self.rules.hand_size} tiles of the set")
+        if ((leader < 0) | (leader >= seats)).any():
+            raise ValueError(f"leaders must be in 0..{seats - 1}")
+        rows = np.arange(self.num_envs)
+        self._advance(rows)
+        self._begin(rows, hands, leader.astype(np.int64), np.full(self.num_envs, ALL_TILES, np.uint32))
+
+    def _options(self, options: Any, rows: int) -> list[Given] | None:
+        """Checked options, one a row; None where there are none."""
+        if options is None:
+            return None
+        if isinstance(options, Mapping):
+            return [given(self.rules, options)] * rows
+        if isinstance(options, str) or not isinstance(options, Sequence) or len(options) != rows:
+            raise ValueError(f"options must be a dict or a list of {rows} dicts, not {options!r}")
+        return [given(self.rules, one) for one in options]
+
+    def _advance(self, rows: np.ndarray) -> None:
+        """Count one episode on: the next deal, or a new match where the episode is one."""
+        if self.episode == "match":
+            self._score[rows] = 0
+            self._deal_index[rows] = 0
+            self._next_leader[rows] = -1
+        else:
+            self._deal_index[rows] += 1
+
+    def _new_episode(self, rows: np.ndarray, asked: list[Given] | None) -> None:
+        self._advance(rows)
+        self._draw(rows, asked)
+
+    def _draw(self, rows: np.ndarray, asked: list[Given] | None = None) -> None:
+        """Deal these rows, from their streams or as asked."""
+        if asked is not None:
+            indices = np.array([-1 if one.deal_index is None else one.deal_index for one in asked])
+            self._deal_index[rows] = np.where(indices < 0, self._deal_index[rows], indices)
+        hands = self._shuffled(rows)
+        if asked is not None:
+            for j, one in enumerate(asked):  # options are Python dicts a row; this is no hot path
+                if one.hands is not None:
+                    hands[j] = one.hands
+        lead = np.full(len(rows), ALL_TILES, np.uint32)
+        if self.rules.lead == "rotation":
+            leader = self._deal_index[rows] % self.rules.seats  # S2
+        elif self.rules.lead == "double_six":
+            leader = holder(hands, _SIX_SIX)  # K1: who holds it leads with it
+            lead[:] = 1 << _SIX_SIX
+        else:
+            leader = self._next_leader[rows]
+            first = leader < 0
+            leader = np.where(first, holder(hands, _ONE_ONE), leader)
+            lead[first] = 1 << _ONE_ONE
+        if asked is not None:
+            seats = np.array([-1 if one.leader is None else one.leader for one in asked])
+            leader = np.where(seats < 0, leader, seats)
+            lead[seats >= 0] = ALL_TILES
+        self._begin(rows, hands, leader, lead)
+
+    def _shuffled(self, rows: np.ndarray) -> np.ndarray:
+        """The next deal of the stream of each row: (n, seats) uint32."""
+        number = self._dealt[rows]
+        if (number >= self._ready_to[rows]).any():
+            stale = np.flatnonzero(self._dealt >= self._ready_to)
+            numbers = self._dealt[stale] + np.arange(self._ahead)[:, None]
+            keys = np.broadcast_to(self._keys[stale], numbers.shape)
+            made = shuffle(self.rules, keys.ravel(), numbers.ravel()).reshape(*numbers.shape, self.rules.seats)
+            self._ready[numbers % self._ahead, stale] = made
+            self._ready_to[stale] = numbers[-1] + 1
+        self._dealt[rows] = number + 1
+        return self._ready[number % self._ahead, rows]
+
+    def _begin(self, rows: np.ndarray, hands: np.ndarray, leader: np.ndarray, lead: np.ndarray) -> None:
+        seats = self.rules.seats
+        each = np.arange(len(rows))
+        for r in range(seats):
+            self._hand[r][rows] = hands[each, (leader + r) % seats]
+            self._played[r][rows] = 0
+            self._voids[r][rows] = 0
+            self._size[r][rows] = self._full
+        self._ends[rows] = _EMPTY
+        self._start[rows] = self._time
+        self._leader[rows] = leader
+        self._legal[rows] = hands[each, leader] & lead
+        if self._any_over:
+            self._over[rows] = False
+            self._any_over = bool(self._over.any())
+
+    # -- playing ----------------------------------------------------------------------------------------------------
+
+    def step(self, actions: np.ndarray, autoreset: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Play one action in every row.
+
+        Args:
+            actions: (N,) integers, each legal for its row's mover.
+            autoreset: rows whose episode ends begin the next one at once; otherwise they stay at their end, and stepping
+                them again is an error until :meth:`reset_rows` or :meth:`take`.
+
+        Returns:
+            rewards: (N, seats) float32, zero but where a deal ended (S9); done: (N,) bool, the episode is over.
+            What ended is in ``finished``.
+
+        Raises:
+            ValueError: wrong shape or dtype, an illegal action, or a row that is over; the engine is as it was.
+        """
+        acts = self._checked(actions)
+        ends = self._ends
+        index = acts << 6
+        index |= ends
+        self._ring[self._time % len(self._ring)] = acts | ends << 6
+        turned = _TURN.take(index)
+        bit = _BIT.take(acts)
+        hand, played, voids, size = self._hand, self._played, self._voids, self._size
+        hand[0] ^= bit
+        played[0] |= bit
+        voids[0] |= (turned >> 6).astype(np.uint32)
+        size[0] >>= (bit != 0).view(np.uint8)
+        turned &= 63
+        self._ends = ends = turned
+        for state in (hand, played, voids, size):
+            state.append(state.pop(0))
+        self._time += 1
+        fits = self._fits.take(ends)
+        legal = hand[0] * _BOTH
+        legal &= fits
+        legal |= (legal == 0) * _PASS_BIT
+        self._legal = legal
+        held = hand[0] | hand[1]
+        for other in hand[2:]:
+            held |= other
+        held &= _REACH.take(ends)
+        over = held == 0  # S5: seen at once
+        over |= hand[-1] == 0
+        rows = over.nonzero()[0]
+        rewards = np.zeros((self.num_envs, self.rules.seats), np.float32)
+        if len(rows):
+            over = self._finish(rows, rewards, over, autoreset)
+        elif len(self.finished):
+            self.finished = nothing(self.rules)
+        return rewards, over
+
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
+        acts = np.asarray(actions)
+        if acts.shape != (self.num_envs,) or acts.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions must be whole numbers of shape ({self.num_envs},), not {acts.dtype} of shape {acts.shape}"
+            )
+        acts = acts.astype(np.int64)
+        codes = acts.view(np.uint64)
+        if (codes > PASS).any():
+            row = int((codes > PASS).argmax())
+            raise ValueError(f"action {actions[row]} in row {row} does not exist; actions are 0..{PASS}")
+        if self._any_over:
+            row = int(self._over.argmax())
+            raise ValueError(f"row {row} is over; reset it or take the others first")
+        wrong = self._legal >> codes & np.uint64(1) == 0
+        if wrong.any():
+            row = int(wrong.argmax())
+            legal = ", ".join(action_name(a) for a in range(NUM_ACTIONS) if int(self._legal[row]) >> a & 1)
+            raise ValueError(f"action {acts[row]} ({action_name(acts[row])}) in row {row} is illegal; legal are {legal}")
+        return acts
+
+    def _finish(self, rows: np.ndarray, rewards: np.ndarray, over: np.ndarray, autoreset: bool) -> np.ndarray:
+        """Score the deals that ended, and begin the next ones. Returns which episodes are done."""
+        seats = self.rules.seats
+        mover = self._mover(rows)
+        hands = self._absolute(self._hand, rows, mover)
+        by = (mover - 1) % seats
+        self.finished = done = score(self.rules, rows, hands, by, self._time - self._start[rows])
+        rewards[rows] = done.rewards
+        counted = self.episode == "match" or self.rules.match_to is not None
+        if counted:
+            self._score[rows] += done.points
+        target = self.rules.match_to
+        if target is not None:
+            won = (self._score[rows] >= target).any(axis=1)  # K2
+        else:
+            won = self._deal_index[rows] + 1 >= 4 * self.fours  # S10
+        if self.rules.lead == "winner":
+            # K2: the winning side's first seat clockwise from the one that laid last (itself after an out).
+            leads = (by + (done.winner - by) % self.rules.num_sides) % seats
+            self._next_leader[rows] = np.where(done.winner < 0, self._leader[rows], leads)
+        if self.episode == "deal" and target is not None:
+            self._score[rows[won]] = 0  # single deals of kozyol follow each other as in a running match
+            self._next_leader[rows[won]] = -1
+        elif self.episode == "match":
+            going = rows[~won]
+            if len(going):
+                self._deal_index[going] += 1
+                self._draw(going)
+                over = over.copy()
+                over[going] = False
+            rows = rows[won]
+        if not autoreset:
+            self._over[rows] = True
+            self._any_over = bool(len(rows)) or self._any_over
+            self._legal[rows] = _PASS_BIT
+        elif len(rows):
+            self._new_episode(rows, None)
+        return over
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    def _mover(self, rows: Any = slice(None)) -> np.ndarray:
+        return (self._leader[rows] + self._time - self._start[rows]) % self.rules.seats
+
+    def _absolute(self, relative: list[np.ndarray], rows: Any, mover: np.ndarray) -> np.ndarray:
+        """What belongs to each seat, (n, seats), from the lists that are relative to the mover."""
+        stacked = np.stack([state[rows] for state in relative], axis=1)
+        return np.take_along_axis(stacked, (np.arange(self.rules.seats) - mover[:, None]) % self.rules.seats, axis=1)
+
+    def to_move(self) -> np.ndarray:
+        """Seat to move: (N,) int64; after the end the seat that would come next."""
+        return self._mover()
+
+    def over(self) -> np.ndarray:
+        """Rows that wait for a reset: (N,) bool."""
+        return self._over.copy()
+
+    def leader(self) -> np.ndarray:
+        """Seat that led the deal: (N,) int64."""
+        return self._leader.copy()
+
+    def plies(self) -> np.ndarray:
+        """Actions played in the deal: (N,) int64."""
+        return self._time - self._start
+
+    def deal_index(self) -> np.ndarray:
+        """Number d of the deal (S2): (N,) int64."""
+        return self._deal_index.copy()
+
+    def hands(self) -> np.ndarray:
+        """What every seat holds: (N, seats) uint32 masks. Nobody at the table sees all of it."""
+        return self._absolute(self._hand, slice(None), self._mover())
+
+    def played(self) -> np.ndarray:
+        """What every seat has laid: (N, seats) uint32 masks."""
+        return self._absolute(self._played, slice(None), self._mover())
+
+    def passed(self) -> np.ndarray:
+        """Suits that were ends when a seat passed: (N, seats) uint32, bit k for suit k."""
+        return self._absolute(self._voids, slice(None), self._mover())
+
+    def ends(self) -> np.ndarray:
+        """Suits of the left and the right end: (N, 2) int8, -1 before the first tile."""
+        ends = np.stack([self._ends >> 3, self._ends & 7], axis=1).astype(np.int8)
+        ends[self._ends == _EMPTY] = -1
+        return ends
+
+    def score(self) -> np.ndarray:
+        """Points of each side in the match that runs: (N, sides) int32; zero where episodes are single deals."""
+        return (self._score if self.episode == "match" else np.zeros_like(self._score)).astype(np.int32)
+
+    def legal_bits(self) -> np.ndarray:
+        """Legal actions of the mover as words: (N,) uint64, bit a for action a."""
+        return self._legal.copy()
+
+    def legal_count(self) -> np.ndarray:
+        """Number of legal actions of the mover: (N,) uint8."""
+        return np.bitwise_count(self._legal)
+
+    def legal(self, seat: int | np.ndarray | None = None) -> np.ndarray:
+        """Action masks.
+
+        Args:
+            seat: None for the mover of each row; a seat, or one a row: off turn only PASS is 1.
+        Returns:
+            (N, 57) int8.
+        """
+        bits = self._legal
+        if seat is not None:
+            bits = np.where(self._seat(seat) == self._mover(), bits, _PASS_BIT)
+        words = bits.astype("<u8", copy=False).view(np.uint8).reshape(self.num_envs, 8)
+        return np.unpackbits(words, axis=1, count=NUM_ACTIONS, bitorder="little").view(np.int8)
+
+    def sample_legal(self, rng: np.random.Generator) -> np.ndarray:
+        """A uniformly random legal action of each row's mover: (N,) int64."""
+        count = np.bitwise_count(self._legal)
+        draw = rng.integers(0, 1 << 32, self.num_envs, np.uint32).astype(np.uint64)
+        draw *= count
+        draw >>= np.uint64(32)
+        return select_bit(self._legal, draw.astype(np.uint8))
+
+    def _seat(self, seat: int | np.ndarray) -> np.ndarray:
+        seats = np.broadcast_to(np.asarray(seat), (self.num_envs,))
+        if seats.dtype.kind not in "iu" or ((seats < 0) | (seats >= self.rules.seats)).any():
+            raise ValueError(f"seat {seat!r} must be in 0..{self.rules.seats - 1}")
+        return seats.astype(np.int64)
+
+    def observe(self, seat: int | np.ndarray | None = None, packed: bool = False) -> np.ndarray:
+        """What a seat sees, as ``layout`` says.
+
+        Args:
+            seat: None for the mover of each row, a seat, or one a row (N,).
+            packed: bits packed eight to a byte.
+        Returns:
+            (N, layout.size) uint8 of 0 and 1, or (N, layout.nbytes) uint8.
+        """
+        if seat is None:
+            words = self._words(0, None)
+        else:
+            offset = (self._seat(seat) - self._mover()) % self.rules.seats
+            words = np.empty((self.num_envs, self.layout.size // 32), "<u4")
+            for r in range(self.rules.seats):
+                rows = np.flatnonzero(offset == r)
+                words[rows] = self._words(r, rows)
+        data = words.view(np.uint8)
+        return data if packed else unpack(data)
+
+    def _words(self, viewer: int, rows: np.ndarray | None) -> np.ndarray:
+        """Packed observations of the seat ``viewer`` places after the mover: (n, words) uint32; ``rows`` None for all."""
+        seats = self.rules.seats
+
+        def of(state: np.ndarray) -> np.ndarray:
+            return state if rows is None else state[rows]
+
+        def around(states: list[np.ndarray], r: int) -> np.ndarray:
+            return of(states[(viewer + r) % seats])
+
+        plies = self._time - of(self._start)
+        led = np.uint32(1 << 28) << ((-viewer - plies) % seats).astype(np.uint32)
+        words = np.empty((len(plies), self.layout.size // 32), "<u4")
+        words[:, 0] = around(self._hand, 0) | led
+        for r in range(seats):
+            words[:, 1 + r] = around(self._played, r)
+        words[:, 1 + seats] = _SEEN.take(of(self._ends))
+        passed, size = around(self._voids, 0).copy(), around(self._size, 0).copy()
+        for r in range(1, seats):
+            passed |= around(self._voids, r) << np.uint32(7 * r)
+            size |= around(self._size, r) << np.uint32(self.rules.hand_size * r)
+        words[:, 2 + seats] = passed
+        words[:, 3 + seats] = size
+        if self.episode == "match":
+            words[:, 1] |= (np.uint32(1 << 28) << (of(self._deal_index) % 4).astype(np.uint32)).astype("<u4")
+            words[:, 1 + seats] |= self._score_bits(viewer, plies, rows)
+        return words
+
+    def _score_bits(self, viewer: int, plies: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+        """Score bits of the word of the ends: own side against the best of the others."""
+        leader, score = (self._leader, self._score) if rows is None else (self._leader[rows], self._score[rows])
+        side = (leader + plies + viewer) % self.rules.num_sides
+        each = np.arange(len(plies))
+        others = score.copy()
+        others[each, side] = np.iinfo(np.int64).min
+        ahead = score[each, side] - others.max(axis=1)
+        bits = np.zeros(len(plies), np.uint32)
+        for i, step in enumerate(SCORE_STEPS):
+            bits |= (ahead >= step).astype(np.uint32) << np.uint32(14 + i)
+            bits |= (-ahead >= step).astype(np.uint32) << np.uint32(14 + len(SCORE_STEPS) + i)
+        return bits
+
+    def history(self, seat: int | np.ndarray | None = None) -> np.ndarray:
+        """The public events of the deal, oldest first.
+
+        Args:
+            seat: whose view (None: the mover's).
+        Returns:
+            (N, max_plies) int16, -1 padded; an event is ``relative_seat << 12 | left << 9 | right << 6 | action`` with the
+            ends before the action (7, 7 on an empty line) and relative_seat clockwise from the viewer.
+        """
+        viewer = self._mover() if seat is None else self._seat(seat)
+        events = np.full((self.num_envs, self.rules.max_plies), -1, np.int16)
+        plies = self.plies()
+        longest = int(plies.max())
+        if longest:
+            ply = np.arange(longest)
+            raw = self._ring[(self._start[:, None] + ply) % len(self._ring), np.arange(self.num_envs)[:, None]]
+            who = (self._leader[:, None] + ply - viewer[:, None]) % self.rules.seats
+            events[:, :longest] = np.where(ply < plies[:, None], raw | who << 12, -1)
+        return events
+
+    # -- copies -----------------------------------------------------------------------------------------------------
+
+    def take(self, rows: np.ndarray) -> "LineEngine":
+        """An engine that holds copies of only these rows, in this order, with their streams.
+
+        Args:
+            rows: (n,) row numbers, or (N,) bool.
+        """
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        if not len(rows):
+            raise ValueError("take needs at least one row")
+        other = copy.copy(self)
+        other.num_envs = len(rows)
+        for name in ("_hand", "_played", "_voids", "_size"):
+            setattr(other, name, [state[rows] for state in getattr(self, name)])
+        for name in (*_PER_ROW, "_start", "_ready_to"):
+            setattr(other, name, getattr(self, name)[rows])
+        other._ready = self._ready[:, rows]
+        other._any_over = bool(other._over.any())
+        other._ring = np.empty((len(self._ring), len(rows)), np.int16)
+        # Only the events of the deals that run are worth copying.
+        recent = np.arange(self._time - int((self._time - other._start).max()), self._time) % len(self._ring)
+        other._ring[recent] = self._ring[np.ix_(recent, rows)]
+        other.finished = nothing(self.rules)
+        return other
+
+    def record(self, row: int) -> Deal:
+        """The deal of a row as it was dealt, and its moves so far."""
+        return self._record(self._row(row))
+
+    def text(self, row: int) -> str:
+        """The deal of a row in the notation of :mod:`domino_env.deals`."""
+        return format_deal(self.record(row))
+
+    def _row(self, row: int) -> int:
+        if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < self.num_envs:
+            raise ValueError(f"row {row!r} must be in 0..{self.num_envs - 1}")
+        return int(row)
+
+    def _record(self, row: int) -> Deal:
+        one = self.take(np.array([row]))
+        hands = (one.hands() | one.played())[0]
+        events = one.history()[0, : one.plies()[0]]
+        return Deal(self.rules, int(one._leader[0]), [tiles_of(hand) for hand in hands], (events & 63).tolist())
+
+    def snapshot(self, row: int) -> dict[str, Any]:
+        """All of one row as plain JSON values; :meth:`load` and the renderers read it."""
+        one = self.take(np.array([self._row(row)]))
+        deal = self._record(row)
+        ends = one.ends()[0].tolist()
+        ended = np.flatnonzero(self.finished.rows == row) if self._over[row] else ()
+        lead = int(one._legal[0]) if not deal.moves else 0
+        forced = lead != sum(1 << t for t in deal.hands[deal.leader]) and not deal.moves
+        return {
+            "rules": self.rules.name,
+            "overrides": self.rules.overrides(),
+            "seats": self.rules.seats,
+            "pairs": self.rules.pairs,
+            "leader": deal.leader,
+            "to_move": int(one._mover()[0]),
+            "hands": [[tile_name(t) for t in tiles_of(hand)] for hand in one.hands()[0]],
+            "dealt": [[tile_name(t) for t in hand] for hand in deal.hands],
+            "ends": None if ends[0] < 0 else ends,
+            "moves": [action_name(a) for a in deal.moves],
+            "lead_tile": tile_name(tiles_of(lead)[0]) if forced else None,
+            "over": bool(self._over[row]),
+            "deal": self.finished.info(int(ended[0])) if len(ended) else None,
+            "deal_index": int(self._deal_index[row]),
+            "score": one._score[0].tolist(),
+            "next_leader": int(self._next_leader[row]),
+            "stream": {"key": int(self._keys[row]), "dealt": int(self._dealt[row])},
+        }
+
+    def load(self, row: int, snapshot: Mapping[str, Any]) -> None:
+        """Put a snapshot into a row: its deal goes on from there, and the deals after it are those it would have had.
+
+        Raises:
+            ValueError: a snapshot of other rules, or one whose moves do not follow from its deal; the engine is as it was.
+        """
+        row = self._row(row)
+        if not isinstance(snapshot, Mapping):
+            raise ValueError(f"a snapshot is a dict, not {snapshot!r}")
+        missing = [key for key in ("rules", "overrides", "leader", "dealt", "moves", "stream") if key not in snapshot]
+        if missing:
+            raise ValueError(f"the snapshot lacks {', '.join(missing)}")
+        theirs = get_rules(snapshot["rules"], **snapshot["overrides"])
+        if theirs != self.rules:
+            raise ValueError(f"the snapshot is of {theirs}, this engine plays {self.rules}")
+        tiles = check_hands(self.rules, snapshot["dealt"])
+        one = LineEngine(self.rules, 1, 0, episode=self.episode, fours=self.fours)
+        one.reset(options={"hands": [[tile_name(t) for t in hand] for hand in tiles], "leader": snapshot["leader"]})
+        if snapshot.get("lead_tile") is not None:
+            lead = np.uint64(mask_of([action_index(snapshot["lead_tile"] + "L")]))
+            if not one._legal[0] & lead:
+                raise ValueError(f"lead_tile {snapshot['lead_tile']} is not in the leader's hand")
+            one._legal[0] = lead
+        one._deal_index[0] = int(snapshot["deal_index"])
+        one._score[0] = snapshot["score"]
+        moves = [action_index(move) for move in snapshot["moves"]]
+        one._play_on(moves)
+        one._keys[0] = np.uint64(snapshot["stream"]["key"])
+        one._dealt[0] = int(snapshot["stream"]["dealt"])
+        one._next_leader[0] = int(snapshot["next_leader"])
+        self._put(row, one, bool(snapshot["over"]))
+
+    def _play_on(self, moves: Sequence[int]) -> None:
+        """Play the moves of one deal in a batch of one, staying at its end."""
+        episode, self.episode = self.episode, "deal"
+        try:
+            for move in moves:
+                self.step(np.array([move]), autoreset=False)
+        finally:
+            self.episode = episode
+
+    def _put(self, row: int, one: "LineEngine", over: bool) -> None:
+        if bool(one._over[0]) != over:
+            raise ValueError(f"the snapshot says over={over}, its moves say otherwise")
+        for name in ("_hand", "_played", "_voids", "_size"):
+            for mine, theirs in zip(getattr(self, name), getattr(one, name), strict=True):
+                mine[row] = theirs[0]
+        self._ready_to[row] = 0
+        for name in _PER_ROW:
+            mine = getattr(self, name).copy()
+            mine[row] = getattr(one, name)[0]
+            setattr(self, name, mine)
+        plies = int(one.plies()[0])
+        self._start[row] = self._time - plies
+        for ply in range(plies):
+            self._ring[(int(self._start[row]) + ply) % len(self._ring), row] = one._ring[ply % len(one._ring), 0]
+        self._any_over = bool(self._over.any())
+        self.finished = copy.copy(one.finished)
+        self.finished.rows = np.full(len(one.finished), row)

@@ -1,0 +1,77 @@
+"""What one seat sees, as named slices of one vector of bits, and its packed form.
+
+The vector is seat-relative: "left" is the next seat clockwise. It holds nothing that the seat cannot see, so it is
+byte-equal under any re-arrangement of the hidden hands.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from domino_env.rules import Rules
+
+SCORE_STEPS = (1, 5, 10, 20, 35, 50, 75, 100, 150)  # points ahead or behind at which a bit of the score is set
+_SEAT_NAMES = {2: ("me", "left"), 4: ("me", "left", "partner", "right")}
+_WORD = 32
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each part of an observation lies.
+
+    Packed, bit b of the vector is bit ``b % 8`` of byte ``b // 8`` (``np.unpackbits(..., bitorder="little")``).
+    """
+
+    slices: dict[str, slice]
+    meanings: dict[str, str]
+    size: int  # bits; bits outside every slice are always 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the packed form."""
+        return self.size // 8
+
+    def table(self) -> str:
+        """The layout as a Markdown table, generated from the slices."""
+        lines = ["| slice | bits | meaning |", "|---|---|---|"]
+        for name, part in self.slices.items():
+            lines.append(f"| `{name}` | {part.start}..{part.stop - 1} | {self.meanings[name]} |")
+        return "\n".join(lines)
+
+
+def layout_of(rules: Rules) -> Layout:
+    """The observation layout of a game; 256 bits (32 bytes) at four seats, 192 at two."""
+    names = _SEAT_NAMES[rules.seats] if rules.pairs or rules.seats == 2 else ("me", "left", "across", "right")
+    words: list[list[tuple[str, int, str]]] = [
+        [
+            ("hand", 28, "tile t is in the own hand"),
+            ("leader", rules.seats, "who led this deal: me, then clockwise"),
+        ]
+    ]
+    for i, who in enumerate(names):
+        words.append([(f"played_{who}", 28, f"tile t was laid by {who}")])
+        if i == 0:
+            words[-1].append(("deal", 4, "deal of the four, where the episode is a match; else 0"))
+    words.append(
+        [
+            ("end_left", 7, "suit of the left end; all 0 before the first tile"),
+            ("end_right", 7, "suit of the right end"),
+            ("score_ahead", 9, f"match score of the own side ahead by at least {SCORE_STEPS}; 0 in single deals"),
+            ("score_behind", 9, "the same, behind"),
+        ]
+    )
+    words.append([(f"passed_{who}", 7, f"{who} passed while suit k was an end") for who in names])
+    words.append([(f"size_{who}", rules.hand_size, f"{who} holds at least 1, 2, … tiles") for who in names])
+    slices, meanings = {}, {}
+    for w, word in enumerate(words):
+        start = w * _WORD
+        for name, bits, meaning in word:
+            slices[name] = slice(start, start + bits)
+            meanings[name] = meaning
+            start += bits
+    return Layout(slices, meanings, len(words) * _WORD)
+
+
+def unpack(packed: np.ndarray) -> np.ndarray:
+    """Bits of packed observations: (..., nbytes) uint8 -> (..., size) uint8 of 0 and 1."""
+    return np.unpackbits(packed, axis=-1, bitorder="little")

@@ -1,0 +1,79 @@
+"""The table as SVG: one self-contained picture that any browser shows."""
+
+from xml.sax.saxutils import escape
+
+from domino_env.render import scene
+from domino_env.render.line import Snapshot
+from domino_env.render.scene import Back, Face, Rect, Shape, Words
+from domino_env.render.seats import View
+
+
+def svg(snapshot: Snapshot, view: View = None) -> str:
+    """The table as an SVG document without external resources.
+
+    Args:
+        snapshot: a plain record of one table, as `engine.snapshot(i)` gives it.
+        view: None or "all" opens every hand; a seat sits at the bottom and sees its own hand only. What is hidden is
+            not in the document.
+    Raises:
+        ValueError: an unknown view, or moves that do not make the snapshot's line.
+    """
+    rim, felt = scene.ground()
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {scene.WIDTH} {scene.HEIGHT}" '
+        f'width="{scene.WIDTH}" height="{scene.HEIGHT}" font-family="Helvetica, Arial, sans-serif">',
+        "<title>domino table</title>",
+        f'<defs><radialGradient id="felt" r="0.75"><stop offset="0" stop-color="{scene.FELT}"/>'
+        f'<stop offset="1" stop-color="{scene.FELT_EDGE}"/></radialGradient></defs>',
+        f'<rect width="{scene.WIDTH}" height="{scene.HEIGHT}" fill="{scene.ROOM}"/>',
+        _shape(rim),
+        _shape(felt._replace(fill="url(#felt)")),
+        *(_shape(shape) for shape in scene.scene_of(snapshot, view)),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _n(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _shape(shape: Shape) -> str:
+    match shape:
+        case Rect(x, y, w, h, r, fill):
+            return f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(w)}" height="{_n(h)}" rx="{_n(r)}" fill="{fill}"/>'
+        case Words(x, y, words, size, fill, anchor):
+            # y is the middle of a capital letter, whose height is about 0.7 of the size.
+            place = f'x="{_n(x)}" y="{_n(y + 0.35 * size)}" font-size="{_n(size)}"'
+            return f'<text {place} fill="{fill}" text-anchor="{anchor}">{escape(words)}</text>'
+        case Back():
+            return _back(shape)
+        case Face():
+            return _face(shape)
+
+
+def _plate(x: float, y: float, w: float, h: float, fill: str, edge: str, width: float) -> str:
+    """A tile's body: the edge lies inside its box."""
+    inset = width / 2
+    box = f'x="{_n(x + inset)}" y="{_n(y + inset)}" width="{_n(w - width)}" height="{_n(h - width)}"'
+    return f'<rect {box} rx="{_n(0.16 * min(w, h))}" fill="{fill}" stroke="{edge}" stroke-width="{_n(width)}"/>'
+
+
+def _back(tile: Back) -> str:
+    plate = _plate(tile.x, tile.y, tile.w, tile.h, scene.BACK, scene.BACK_EDGE, 1.5)
+    points = " ".join(f"{_n(tile.x + x)},{_n(tile.y + y)}" for x, y in scene.diamond_of(tile))
+    return f'<g class="back">{plate}<polygon points="{points}" fill="{scene.BACK_MARK}"/></g>'
+
+
+def _face(tile: Face) -> str:
+    edge, width = (scene.GOLD, 3.0) if tile.fresh else (scene.IVORY_EDGE, 1.0)
+    parts = [_plate(tile.x, tile.y, tile.w, tile.h, scene.IVORY, edge, width)]
+    x1, y1, x2, y2 = scene.groove_of(tile)
+    parts.append(
+        f'<path d="M{_n(tile.x + x1)} {_n(tile.y + y1)}L{_n(tile.x + x2)} {_n(tile.y + y2)}" '
+        f'stroke="{scene.IVORY_EDGE}" stroke-width="1.2"/>'
+    )
+    for pip in scene.pips_of(tile):
+        centre = f'cx="{_n(tile.x + pip.x)}" cy="{_n(tile.y + pip.y)}"'
+        parts.append(f'<circle {centre} r="{_n(pip.r)}" fill="{pip.fill}"/>')
+    return f'<g class="tile" data-halves="{tile.first}-{tile.second}">{"".join(parts)}</g>'

@@ -1,0 +1,164 @@
+"""What the env views share: names and spaces of the seats, one seat's observation, checks of an action, drawing.
+
+A view of one table is a batch of one row; every view takes what it shows from the engine and keeps no rules of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from domino_env.engine import LineEngine
+from domino_env.rules import Rules
+from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
+
+Observation = dict[str, npt.NDArray[Any]]  # observation uint8, action_mask int8 and, when asked for, history int16
+
+
+def has_display() -> bool:
+    """Whether a window can be opened here: a desktop, or a video driver named in SDL_VIDEODRIVER."""
+    desktop = sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return bool(desktop or os.environ.get("SDL_VIDEODRIVER"))
+
+
+# A mode that would fail is not offered: a window needs a display.
+RENDER_MODES = [*(["human"] if has_display() else []), "ansi", "rgb_array"]
+
+
+def seat_names(rules: Rules) -> list[str]:
+    """Agents of a game in clockwise order: seat_0, seat_1, ..."""
+    return [f"seat_{seat}" for seat in range(rules.seats)]
+
+
+def seat_space(engine: LineEngine, history: bool) -> spaces.Dict:
+    """Space of one seat's observation: `observation` uint8, `action_mask` int8, `history` int16 (-1 where none yet)."""
+    parts: dict[str, spaces.Space[Any]] = {
+        "observation": spaces.Box(0, 1, (engine.layout.size,), np.uint8),
+        "action_mask": spaces.Box(0, 1, (NUM_ACTIONS,), np.int8),
+    }
+    if history:
+        parts["history"] = spaces.Box(-1, np.iinfo(np.int16).max, (engine.rules.max_plies,), np.int16)
+    return spaces.Dict(parts)
+
+
+def seat_view(engine: LineEngine, seat: int, history: bool) -> Observation:
+    """What a seat sees of the only row of an engine, in new arrays; off turn its mask allows only the pass."""
+    view = {"observation": engine.observe(seat)[0], "action_mask": engine.legal(seat)[0]}
+    if history:
+        view["history"] = engine.history(seat)[0]
+    return view
+
+
+def table_space(engine: LineEngine) -> spaces.Box:
+    """Space of the whole table, see `table_state`."""
+    return spaces.Box(0, 1, (engine.layout.size + NUM_TILES * (engine.rules.seats - 1),), np.uint8)
+
+
+def table_state(engine: LineEngine) -> npt.NDArray[np.uint8]:
+    """All that there is to know of the only row: seat_0's observation, then 28 bits for each further seat's hand.
+
+    Returns:
+        (layout.size + 28 * (seats - 1),) uint8, 0 or 1.
+    """
+    others = np.ascontiguousarray(engine.hands()[0, 1:], dtype="<u4").view(np.uint8).reshape(-1, 4)
+    bits = np.unpackbits(others, axis=1, bitorder="little")[:, :NUM_TILES]
+    return np.concatenate([engine.observe(0)[0], bits.ravel()])
+
+
+def action_id(action: Any) -> int:
+    """A single action as a Python int.
+
+    Args:
+        action: int, any NumPy integer, or a 0-d integer array.
+
+    Raises:
+        ValueError: of another type or shape, or not in 0..56.
+    """
+    kind = getattr(action, "dtype", None)
+    whole = isinstance(action, int) and not isinstance(action, bool)
+    if not whole and (kind is None or kind.kind not in "iu" or np.shape(action) != ()):
+        raise ValueError(f"action {action!r} must be one whole number in 0..{PASS} (an int or an integer scalar)")
+    number = int(action)
+    if not 0 <= number <= PASS:
+        raise ValueError(f"action {number} is out of range: actions are 0..{PASS}")
+    return number
+
+
+def check_render_mode(mode: str | None) -> None:
+    """Refuse an unknown render mode with a ValueError that names the modes."""
+    if mode not in (None, "human", "ansi", "rgb_array"):
+        raise ValueError(f"unknown render_mode {mode!r}: choose 'human', 'ansi', 'rgb_array' or None")
+
+
+class Window:
+    """A desktop window that shows frames; opened at the first frame. Copies of it are closed windows."""
+
+    def __init__(self, title: str, fps: int) -> None:
+        self.title = title
+        self.fps = fps
+        self._screen: Any = None
+        self._clock: Any = None
+
+    def show(self, frame: npt.NDArray[np.uint8]) -> None:
+        """Show one frame, (height, width, 3) uint8, and keep to the frame rate.
+
+        Raises:
+            ValueError: where there is no display or pygame is not installed.
+        """
+        if not has_display():
+            raise ValueError("render_mode='human' needs a display and there is none: use 'ansi' or 'rgb_array'")
+        try:
+            import pygame
+        except ImportError:
+            raise ValueError("render_mode='human' needs pygame: pip install 'domino-lab[render]'") from None
+        height, width = frame.shape[:2]
+        if self._screen is None:
+            pygame.display.init()
+            pygame.display.set_caption(self.title)
+            self._clock = pygame.time.Clock()
+        if self._screen is None or self._screen.get_size() != (width, height):
+            self._screen = pygame.display.set_mode((width, height))
+        pygame.event.pump()
+        self._screen.blit(pygame.surfarray.make_surface(np.ascontiguousarray(frame.swapaxes(0, 1))), (0, 0))
+        pygame.display.flip()
+        self._clock.tick(self.fps)
+
+    def close(self) -> None:
+        """Close the window, if it is open; may be called twice."""
+        if self._screen is not None:
+            import pygame
+
+            pygame.display.quit()
+            self._screen = None
+
+    def __reduce__(self) -> tuple[type[Window], tuple[str, int]]:
+        return Window, (self.title, self.fps)
+
+
+def draw(engine: LineEngine, row: int, mode: str | None, seat: int | None, window: Window | None) -> Any:
+    """One row drawn: text ("ansi"), (height, width, 3) uint8 ("rgb_array"), or None after showing it ("human").
+
+    Args:
+        seat: whose hand lies open; None: all hands.
+
+    Raises:
+        ValueError: without a render mode.
+    """
+    if mode is None:
+        raise ValueError("nothing to render: make the env with render_mode='human', 'ansi' or 'rgb_array'")
+    from domino_env import render  # drawing is an extra; the games run without it
+
+    snapshot = engine.snapshot(row)
+    if mode == "ansi":
+        return render.text(snapshot, view=seat)
+    frame = render.rgb(snapshot, view=seat)
+    if mode == "rgb_array":
+        return frame
+    assert window is not None, "views that offer 'human' bring a window"
+    window.show(frame)
+    return None

@@ -1,0 +1,1 @@
+"""What a person runs: training, evaluation, benchmarks, and the `domino` command."""

@@ -1,0 +1,290 @@
+"""How fast the engine and the trainer are, beside a yardstick and beside other people's programs, in the same run.
+
+Two noisy programs cannot be compared one after the other: everything here is measured in turns (A B A B) on one pinned
+core, and reported as the median of the turns. Peers are used where they can be imported; nothing is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import domino_env
+from domino_env.tiles import NUM_ACTIONS
+
+ROWS = (1024, 4096, 16384)
+MEMORY_ROWS = 16384
+#: What `domino benchmark engine --peers` wants of each peer: our moves a second over theirs.
+GOALS = {"dominoes": 40.0, "openspiel_team_dominoes": 300.0, "pettingzoo_texas_holdem": 2.0}
+YARDSTICK_GOAL = 0.7
+
+Turn = Callable[[], int]  # does a small piece of work, returns how many moves it was
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Moves a second of one program: the median of its turns."""
+
+    wall: float  # by the clock on the wall
+    cpu: float  # by the process's own CPU time: what a quiet core would have given
+    turns: list[float]  # moves per CPU second of each turn
+
+
+def measure(programs: dict[str, Turn], repeats: int, seconds: float) -> dict[str, Speed]:
+    """Runs the programs in turns A B A B …, `repeats` times, each turn at least `seconds` long, after one warm-up turn."""
+    for program in programs.values():
+        program()
+    wall: dict[str, list[float]] = {name: [] for name in programs}
+    cpu: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(repeats):
+        for name, program in programs.items():
+            moves, began, used = 0, time.perf_counter(), time.process_time()
+            while time.perf_counter() - began < seconds:
+                moves += program()
+            wall[name].append(moves / (time.perf_counter() - began))
+            cpu[name].append(moves / max(time.process_time() - used, 1e-9))
+    return {name: Speed(statistics.median(wall[name]), statistics.median(cpu[name]), cpu[name]) for name in programs}
+
+
+def ratio(ours: Speed, theirs: Speed) -> float:
+    """Median over the turns of ours over theirs; neighbours in time, so what slowed one slowed the other."""
+    return statistics.median(a / b for a, b in zip(ours.turns, theirs.turns))
+
+
+@contextlib.contextmanager
+def one_core() -> Iterator[int | None]:
+    """Pins the process to one core while the block runs; yields its number, None where the system cannot."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield None
+        return
+    before = os.sched_getaffinity(0)
+    core = max(before)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield core
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def engine_turn(rules: str, rows: int, seed: int) -> Turn:
+    """The whole loop of random play: legal pick, step with auto-reset, mask, observation packed and unpacked."""
+    engine = domino_env.make_engine(rules, num_envs=rows, seed=seed)
+    engine.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+
+    def turn() -> int:
+        engine.step(engine.sample_legal(rng))
+        engine.legal()
+        engine.observe(packed=True)
+        engine.observe()
+        return rows
+
+    return turn
+
+
+def yardstick_turn(rows: int, seed: int) -> Turn:
+    """What plain NumPy costs: 20 bit operations, 20 gathers, one 200-byte and one 57-byte unpack over the rows.
+
+    Half the operations are on 32 and half on 64 bits; half the gathers look up a small table and half pick one seat's word
+    of each row. Each reads arrays of its own, as an engine's state is read, not one that stays in the nearest cache.
+    """
+    rng = np.random.default_rng(seed)
+    narrow = rng.integers(0, 1 << 28, (20, rows), dtype=np.uint32)
+    wide = rng.integers(0, 1 << 57, (20, rows), dtype=np.uint64)
+    table = rng.integers(0, 1 << 28, 128, dtype=np.uint32)
+    entries = rng.integers(0, len(table), (10, rows))
+    hands = rng.integers(0, 1 << 28, (rows, 4), dtype=np.uint32)
+    seats = rng.integers(0, 4, (10, rows))
+    every = np.arange(rows)
+    packed = rng.integers(0, 256, (rows, 25), dtype=np.uint8)
+    mask = rng.integers(0, 256, (rows, 8), dtype=np.uint8)
+    operations = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.bitwise_and, np.bitwise_or) * 2
+
+    def turn() -> int:
+        for i, operation in enumerate(operations):
+            operation(narrow[i], narrow[i + 10])
+            operation(wide[i], wide[i + 10])
+            table[entries[i]]
+            hands[every, seats[i]]
+        np.unpackbits(packed, axis=1, bitorder="little")
+        np.unpackbits(mask, axis=1, count=NUM_ACTIONS, bitorder="little")
+        return rows
+
+    return turn
+
+
+def engine_megabytes(rules: str, rows: int = MEMORY_ROWS, seed: int = 0) -> dict[str, float]:
+    """Memory of an engine in MB: what it holds after 60 steps, and the most it needed, its answers included."""
+    tracemalloc.start()
+    try:
+        turn = engine_turn(rules, rows, seed)
+        for _ in range(60):
+            turn()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return {"held": held / 1e6, "peak": peak / 1e6}
+
+
+def dominoes_turn(seed: int) -> Turn:
+    """One deal of PyPI `dominoes` between random players, bare: no observation, no mask."""
+    import random
+
+    dominoes = importlib.import_module("dominoes")
+    rng = random.Random(seed)
+
+    def turn() -> int:
+        game = dominoes.Game.new()
+        while game.result is None:
+            game.make_move(*rng.choice(game.valid_moves))
+        return len(game.moves)
+
+    return turn
+
+
+def openspiel_turn(seed: int) -> Turn:
+    """One deal of OpenSpiel's `python_team_dominoes` between random players, with observation and mask at every move."""
+    import random
+
+    pyspiel = importlib.import_module("pyspiel")
+    importlib.import_module("open_spiel.python.games.team_dominoes")
+    game = pyspiel.load_game("python_team_dominoes")
+    observer = game.make_py_observer()
+    rng = random.Random(seed)
+
+    def turn() -> int:
+        state, moves = game.new_initial_state(), 0
+        while not state.is_terminal():
+            if state.is_chance_node():
+                state.apply_action(rng.choice(state.legal_actions()))
+                continue
+            player = state.current_player()
+            observer.set_from(state, player)
+            observer.tensor.copy()
+            state.legal_actions_mask(player)
+            state.apply_action(rng.choice(state.legal_actions()))
+            moves += 1
+        return moves
+
+    return turn
+
+
+def aec_turn(env: Any, seed: int) -> Turn:
+    """One episode of a raw PettingZoo AEC env between random players: `last()`, a legal pick from the mask, `step()`."""
+    rng = np.random.default_rng(seed)
+
+    def turn() -> int:
+        env.reset(seed=int(rng.integers(1 << 31)))
+        moves = 0
+        for _ in env.agent_iter():
+            observation, _, terminated, truncated, _ = env.last()
+            if terminated or truncated:
+                env.step(None)
+                continue
+            env.step(int(rng.choice(np.flatnonzero(observation["action_mask"]))))
+            moves += 1
+        return moves
+
+    return turn
+
+
+def texas_turn(seed: int) -> Turn:
+    """pettingzoo's `texas_holdem_v4`, raw."""
+    texas = importlib.import_module("pettingzoo.classic.texas_holdem_v4")
+    return aec_turn(texas.raw_env(), seed)
+
+
+PEERS: dict[str, Callable[[int], Turn]] = {
+    "dominoes": dominoes_turn,
+    "openspiel_team_dominoes": openspiel_turn,
+    "pettingzoo_texas_holdem": texas_turn,
+}
+
+
+def engine(
+    rules: str = "sport_book",
+    rows: int | None = None,
+    seconds: float = 8.0,
+    seed: int = 0,
+    peers: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Moves a second of the engine on one core, beside the yardstick, and beside peers where asked.
+
+    Args:
+        rules: a preset's name.
+        rows: one number of rows; None: 1,024, 4,096 and 16,384, of which 4,096 is the headline.
+        seconds: how long to measure in all, without the peers (which take about as long again).
+        seed: of deals and picks.
+        peers: also run the peers that can be imported.
+        say: is told what is being measured.
+    Returns:
+        the JSON of `domino benchmark engine`; `peers` holds their moves a second, `ratios` ours over theirs.
+    Raises:
+        ValueError: unknown rules, rows < 1 or seconds not above 0.
+    """
+    if rows is not None and rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows}")
+    if not 0 < seconds <= 3600:
+        raise ValueError(f"seconds must be above 0 and at most 3600, got {seconds}")
+    repeats, sizes = 7, [rows] if rows else list(ROWS)
+    turn_seconds = seconds / (2 * repeats * len(sizes))
+    with one_core() as core:
+        by_rows = []
+        for size in sizes:
+            say(f"engine and yardstick, {size} rows")
+            speeds = measure({"engine": engine_turn(rules, size, seed), "yardstick": yardstick_turn(size, seed)}, repeats, turn_seconds)
+            by_rows.append(
+                {
+                    "rows": size,
+                    "moves_per_second": round(speeds["engine"].wall),
+                    "moves_per_cpu_second": round(speeds["engine"].cpu),
+                    "yardstick_moves_per_second": round(speeds["yardstick"].wall),
+                    "ratio": round(ratio(speeds["engine"], speeds["yardstick"]), 3),
+                }
+            )
+        head = next((row for row in by_rows if row["rows"] == 4096), by_rows[0])
+        result: dict[str, Any] = {
+            **head,
+            "rules": rules,
+            "seed": seed,
+            "core": core,
+            "by_rows": by_rows,
+            "yardstick_goal": YARDSTICK_GOAL,
+            "megabytes": {"rows": MEMORY_ROWS, **{key: round(value, 1) for key, value in engine_megabytes(rules).items()}},
+            "peers": {},
+        }
+        if peers:
+            result |= _peers(rules, int(head["rows"]), seconds, seed, say)
+    return result
+
+
+def _peers(rules: str, rows: int, seconds: float, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+    found: dict[str, int] = {}
+    ratios: dict[str, float] = {}
+    missing: list[str] = []
+    ours: dict[str, int] = {}
+    repeats = 5
+    for name, make in PEERS.items():
+        try:
+            theirs = make(seed)
+        except ImportError:
+            missing.append(name)
+            continue
+        say(f"peer {name}")
+        raw = name == "pettingzoo_texas_holdem"
+        mine = aec_turn(domino_env.raw_aec_env(rules), seed) if raw else engine_turn(rules, rows, seed)
+        speeds = measure({"ours": mine, name: theirs}, repeats, seconds / (2 * repeats * len(PEERS)))
+        found[name] = round(speeds[name].wall)
+        ours[name] = round(speeds["ours"].wall)
+        ratios[name] = round(ratio(speeds["ours"], speeds[name]), 2)
+    return {"peers": found, "ours": ours, "ratios": ratios, "goals": {name: GOALS[name] for name in found}, "peers_missing": missing}

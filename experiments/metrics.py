@@ -1,0 +1,147 @@
+"""The run folder, the TensorBoard writer, and the one list of tags.
+
+A run is a folder `<runs_dir>/<config>-<seed>-<time>/`, complete in itself: events, config as text, checkpoints.
+A tag that is not in `TAGS` is an error: two names for one thing is how dashboards rot.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from torch.utils.tensorboard import SummaryWriter
+from torch.utils.tensorboard.summary import hparams as hparams_summary
+
+#: Every tag there is, and what it means. `<…>` stands for one name without a slash.
+TAGS: dict[str, str] = {
+    # CleanRL's names, so that its dashboards and scripts fit.
+    "charts/SPS": "decisions a second since the run's start",
+    "charts/episodic_return": "mean reward of a deal to the leader's pair",
+    "charts/episodic_length": "mean actions of a deal, passes included",
+    "charts/learning_rate": "learning rate of this update",
+    "charts/entropy_coef": "weight of the entropy bonus in this update",
+    "losses/policy_loss": "clipped surrogate",
+    "losses/value_loss": "squared error of the critic, in scaled rewards",
+    "losses/entropy": "mean entropy of the policy at decisions, nats",
+    "losses/approx_kl": "mean (ratio - 1) - log ratio of the last epoch",
+    "losses/clipfrac": "part of the ratios outside the clip range",
+    "losses/explained_variance": "1 - var(returns - values) / var(returns)",
+    "losses/grad_norm": "gradient norm before clipping",
+    "losses/q_values": "mean value of the action taken (DQN)",
+    "losses/td_loss": "temporal-difference loss (DQN)",
+    # Evaluation on duplicate boards, points a deal from the learner's side; 95 % interval over boards.
+    "eval/<opponent>/points_per_deal": "mean points a deal over this opponent",
+    "eval/<opponent>/points_per_deal_low": "lower end of its interval",
+    "eval/<opponent>/points_per_deal_high": "upper end of its interval",
+    # How the deals of self-play went.
+    "domino/out_rate": "part of the deals that ended with a seat out",
+    "domino/block_rate": "part of the deals that ended blocked",
+    "domino/pass_rate": "part of the actions that were passes",
+    "domino/rolled_rate": "part of the lays that made the next opponent pass",
+    "domino/points": "mean points of the winner of a deal",
+    # Where the time goes, seconds of this update (evaluation: of this evaluation).
+    "time/rollout_seconds": "playing",
+    "time/learning_seconds": "gradient steps",
+    "time/evaluation_seconds": "duplicate boards against the fixed opponents",
+    "time/total_minutes": "minutes of training since the run's start",
+    # Histograms, texts and pictures.
+    "weights/<name>": "histogram of one parameter tensor",
+    "policy/entropy": "histogram of the policy's entropy over decisions, nats",
+    "config": "the config as YAML, once",
+    "deal": "a drawn sample deal, at every evaluation",
+    "signaling/<experiment>/<figure>": "what the signal experiments measure",
+}
+
+_PATTERNS = [re.compile(re.sub(r"<\w+>", r"[^/]+", tag)) for tag in TAGS]
+
+
+def check_tag(tag: str) -> str:
+    """The tag itself; ValueError for one that is not in the list."""
+    if not any(pattern.fullmatch(tag) for pattern in _PATTERNS):
+        raise ValueError(f"unknown tag {tag!r}; allowed: {', '.join(TAGS)}")
+    return tag
+
+
+def opponent_tag(name: str, figure: str = "points_per_deal") -> str:
+    """The tag of an evaluation figure; an agent's name may hold what a tag may not (`runs/x/checkpoints/latest`)."""
+    return check_tag(f"eval/{re.sub(r'[^A-Za-z0-9_.=,-]+', '_', name).strip('_')}/{figure}")
+
+
+def run_folder(runs_dir: str | Path, config: str, seed: int, now: float | None = None) -> Path:
+    """Makes and returns the new, empty folder `<runs_dir>/<config>-<seed>-<time>`; a second one in the same second gets a number."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    stem = Path(runs_dir) / f"{config}-{seed}-{stamp}"
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        folder = stem if number == 1 else stem.with_name(f"{stem.name}.{number}")
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            number += 1
+
+
+class Metrics:
+    """TensorBoard events of one run. Refuses unknown tags, and figures that are no numbers."""
+
+    def __init__(self, folder: str | Path, *, purge_step: int | None = None) -> None:
+        """Opens a new event file in `folder`; a resumed run gives its first step, and later events of the old file are hidden."""
+        self.folder = Path(folder)
+        self._writer = SummaryWriter(str(self.folder), purge_step=purge_step)
+
+    def scalar(self, tag: str, value: float, step: int) -> None:
+        """One figure."""
+        self._writer.add_scalar(check_tag(tag), float(value), step)
+
+    def scalars(self, values: Mapping[str, float], step: int) -> None:
+        """Several figures of one step, by tag."""
+        for tag, value in values.items():
+            self.scalar(tag, value, step)
+
+    def histogram(self, tag: str, values: Any, step: int) -> None:
+        """A distribution: an array or a tensor of any shape; without finite values nothing is written."""
+        if hasattr(values, "detach"):
+            values = values.detach().float().cpu().numpy()
+        flat = np.asarray(values, dtype=np.float64).ravel()
+        flat = flat[np.isfinite(flat)]
+        check_tag(tag)
+        if flat.size:
+            self._writer.add_histogram(tag, flat, step)
+
+    def text(self, tag: str, text: str, step: int = 0) -> None:
+        """A text, shown as it is (as a code block)."""
+        self._writer.add_text(check_tag(tag), "```\n" + text.rstrip("\n") + "\n```", step)
+
+    def image(self, tag: str, picture: np.ndarray, step: int) -> None:
+        """A picture, uint8 (height, width, 3)."""
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+            raise ValueError(f"a picture is uint8 (height, width, 3), got {picture.dtype} {picture.shape}")
+        self._writer.add_image(check_tag(tag), picture, step, dataformats="HWC")
+
+    def hparams(self, params: Mapping[str, Any], results: Mapping[str, float]) -> None:
+        """The run's settings beside what it reached, once, at its end; in the run's own folder, so that it stays one run."""
+        plain = {key: value if isinstance(value, (bool, int, float, str)) else str(value) for key, value in params.items()}
+        for tag in results:
+            check_tag(tag)
+        for summary in hparams_summary(plain, dict(results)):
+            self._writer._get_file_writer().add_summary(summary)
+
+    def flush(self) -> None:
+        """Writes out what is still held back."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Flushes and closes; may be called twice."""
+        self._writer.close()
+
+    def __enter__(self) -> Metrics:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
