@@ -37,7 +37,7 @@ check: $(READY) ## lint, format and types
 
 bench: $(READY) ## moves a second of the engine and decisions a second of the trainer, beside the peers that are installed
 	$(BIN)/domino benchmark engine --peers
-	$(BIN)/domino benchmark train --peers
+	$(BIN)/domino benchmark train
 
 clean: ## remove .venv and caches; runs/ stays
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

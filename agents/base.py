@@ -85,7 +85,7 @@ def make_agent(agent: str | Agent, rules: str | Rules | None = None) -> Agent:
     name, _, options = agent.partition(":")
     if name in _REGISTRY:
         return _build(name, options)
-    if Path(agent).is_dir():
+    if agent and Path(agent).is_dir():
         return _load(Path(agent), None if rules is None else get_rules(rules))
     raise ValueError(f"unknown agent {agent!r}; choose from {_choices()}, or give the folder of a checkpoint")
 
@@ -100,7 +100,9 @@ def _build(name: str, text: str) -> Agent:
     for part in text.split(",") if text else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not key or not equals or not value or key in options:
-            raise ValueError(f"options of an agent are written {name}:option=value,option=value, each once; not {part!r}")
+            raise ValueError(
+                f"options of an agent are written {name}:option=value,option=value, each once; not {part!r}"
+            )
         options[key] = _value(value)
     parameters = inspect.signature(factory).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
@@ -166,7 +168,3 @@ def decide(
         rules=engine.rules,
         key=None if key is None else key[chosen],
     )
-
-
-# The players that come with the house; each registers itself.
-import agents.baselines  # noqa: E402, F401

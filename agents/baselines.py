@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.base import Decisions, register_agent
-from domino_env.tiles import HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, PIPS
+from domino_env.observation import Layout, layout_of
+from domino_env.rules import PRESETS, Rules
+from domino_env.tiles import HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, PIPS, SUIT_MASK, tiles_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -65,108 +67,139 @@ def double_first() -> Preference:
 
 # name: (weight, what the maxim says). A weight is points of worth for one unit of the maxim's column in `Club.columns`.
 MAXIMS: dict[str, tuple[float, str]] = {
-    "keep_long": (0.5, "leave open the suits you still hold many tiles of"),
-    "stay_in_play": (2.0, "leave yourself a tile for the new ends"),
-    "keep_variety": (0.5, "keep many different suits in the hand"),
-    "repeat_partner": (0.5, "open the suit that the partner opened"),
-    "spare_partner": (0.5, "do not close the suit that the partner opened"),
-    "cut_opponents": (0.5, "close the suit that an opponent opened"),
-    "starve_opponents": (0.5, "do not open a suit that an opponent opened"),
-    "play_heavy": (0.5, "lay heavy tiles early"),
-    "play_doubles": (1.0, "lay doubles while they can be laid"),
-    "stop_next": (4.0, "leave ends that make the next opponent pass"),
-    "stop_right": (1.0, "leave ends that make the other opponent pass"),
-    "serve_partner": (2.0, "leave ends that the partner can play on"),
-    "hold_end": (1.0, "open or hold an end that only you can still play on"),
-    "guard_doubles": (0.5, "leave open the suits of your own doubles"),
-    "cut_doubles": (1.0, "cut off a double that an opponent holds"),
-    "close_light": (5.0, "close the line when your pair is the lighter, and only then"),
+    "keep_long": (0.2, "leave open the suits you still hold many tiles of"),
+    "stay_in_play": (1.15, "leave yourself a tile for the new ends"),
+    "keep_variety": (0.3, "keep many different suits in the hand"),
+    "repeat_partner": (0.75, "open the suit that the partner opened"),
+    "spare_partner": (0.45, "do not close the suit that the partner opened"),
+    "cut_opponents": (0.4, "close the suit that an opponent opened"),
+    "starve_opponents": (0.45, "do not open a suit that an opponent opened"),
+    "play_heavy": (1.0, "lay heavy tiles early"),
+    "play_doubles": (1.75, "lay doubles while they can be laid"),
+    "stop_next": (6.0, "leave ends that make the next opponent pass"),
+    "stop_right": (1.6, "leave ends that make the other opponent pass"),
+    "serve_partner": (0.6, "leave ends that the partner can play on"),
+    "hold_end": (1.4, "open or hold an end that only you can still play on"),
+    "guard_doubles": (0.7, "leave open the suits of your own doubles"),
+    "cut_doubles": (0.2, "cut off a double that an opponent holds"),
+    "close_light": (4.5, "close the line when your pair is the lighter, and only then"),
 }
 
 _NO_SUIT = NUM_SUITS  # the end of an empty line
-_IN_SUIT = np.array([(LOW == s) | (HIGH == s) for s in range(NUM_SUITS)])  # (7, 28)
-_TILES = np.array([np.flatnonzero(row) for row in _IN_SUIT])  # (7, 7) the tiles of each suit, the double among them
+_TILES = np.array([tiles_of(mask) for mask in SUIT_MASK])  # (7, 7) the tiles of each suit, the double among them
 _TILE = np.full((NUM_SUITS + 1, NUM_SUITS + 1), 0)  # tile of two suits
 _TILE[LOW, HIGH] = _TILE[HIGH, LOW] = np.arange(NUM_TILES)
-_DOUBLES = _TILE[np.arange(NUM_SUITS), np.arange(NUM_SUITS)]
+_DOUBLES = np.append(_TILE[np.arange(NUM_SUITS), np.arange(NUM_SUITS)], 0)  # (8,) the double of each suit
+_TINY = np.float32(1e-9)
 _LOW, _HIGH, _PIPS = LOW.astype(np.int64), HIGH.astype(np.int64), PIPS.astype(np.float32)
 
 
 @dataclass
 class _View:
-    """What a club player reads off its observation; seats are relative, 0 = itself, 1 = the next to play."""
+    """What a club player reads off its observation; seats are relative, 0 = itself, 1 = the next to play.
 
-    hand: npt.NDArray[np.bool_]  # (N, 28)
-    unseen: npt.NDArray[np.bool_]  # (N, 28) tiles of the set that lie neither in the hand nor on the line
-    passed: npt.NDArray[np.bool_]  # (N, seats, 7) suits a seat has passed on: it holds none
-    size: Floats  # (N, seats) tiles in each hand
-    ends: Ints  # (N, 2) suits of the open ends, 7 before the lead
-    opened: Floats  # (N, seats, 8) how often each seat has opened a suit; the last column is 0
+    The rows come last, so that a sum over tiles is a sum of long arrays.
+    """
+
+    hand: npt.NDArray[np.bool_]  # (28, N)
+    unseen: npt.NDArray[np.bool_]  # (28, N) tiles of the set that lie neither in the hand nor on the line
+    passed: npt.NDArray[np.bool_]  # (seats, 7, N) suits a seat has passed on: it holds none
+    size: Floats  # (seats, N) tiles in each hand
+    ends: Ints  # (2, N) suits of the open ends, 7 before the lead
+    opened: Floats  # (seats, 8, N) how often each seat has opened a suit; the last suit, none, is 0
 
 
-def _end(bits: npt.NDArray[np.uint8]) -> Ints:
-    return np.where(bits.any(axis=1), bits.argmax(axis=1), _NO_SUIT)
+@cache
+def _layout(rules: Rules) -> tuple[Layout, tuple[str, ...]]:
+    """The layout of a game and its names for the seats, clockwise from the own one."""
+    layout = layout_of(rules)
+    return layout, tuple(name.removeprefix("played_") for name in layout.slices if name.startswith("played_"))
 
 
 def _opened(history: npt.NDArray[np.int16] | None, rows: int, seats: int) -> Floats:
-    """(rows, seats, 8) float32: how often each seat laid a tile whose outer half is the suit, from public events."""
-    if history is None or not history.size:
-        return np.zeros((rows, seats, NUM_SUITS + 1), dtype=np.float32)
-    used = history[:, : int((history >= 0).sum(axis=1).max(initial=0))]
-    row, ply = np.nonzero(used >= 0)
-    event = used[row, ply].astype(np.int64)
-    action = event & 63
-    lay = action < PASS
-    row, event, action = row[lay], event[lay], action[lay]
-    tile = action % NUM_TILES
-    covered = np.where(action < NUM_TILES, event >> 9, event >> 6) & 7
+    """(seats, 8, rows) float32: how often each seat laid a tile whose outer half is the suit, from public events."""
+    shape = (seats, NUM_SUITS + 1, rows)
+    if history is None or not len(history):
+        return np.zeros(shape, dtype=np.float32)
+    past = history[:, : int((history >= 0).any(axis=0).sum())]
+    row, ply = np.nonzero((past >= 0) & (past & 63 != PASS))
+    event = past[row, ply].astype(np.int64)
+    tile, covered = (event & 63) % NUM_TILES, (event >> np.where(event & 63 < NUM_TILES, 9, 6)) & 7
+    low, high = _LOW[tile], _HIGH[tile]
     lead = covered == _NO_SUIT  # a lead opens both its halves
-    outer = np.where(lead, _LOW[tile], _LOW[tile] + _HIGH[tile] - covered)
-    place = (row * seats + (event >> 12)) * (NUM_SUITS + 1)
-    both = np.concatenate([place + outer, (place + _HIGH[tile])[lead & (_LOW[tile] != _HIGH[tile])]])
-    shape = (rows, seats, NUM_SUITS + 1)
-    return np.bincount(both, minlength=math.prod(shape)).reshape(shape).astype(np.float32)
+    first = np.where(lead, low, low + high - covered)
+    seat = (event >> 12) * (NUM_SUITS + 1)
+    twice = np.flatnonzero(lead & (low != high))
+    place = np.concatenate([(seat + first) * rows + row, ((seat + high) * rows + row)[twice]])
+    return np.bincount(place, minlength=math.prod(shape)).reshape(shape).astype(np.float32)
 
 
-def _view(batch: Decisions) -> _View:
-    slices = layout_of(batch).slices
-    obs = batch.obs
-    seats = [name.removeprefix("played_") for name in slices if name.startswith("played_")]
-    seats.sort(key=lambda seat: slices[f"size_{seat}"].start)
-    hand = obs[:, slices["hand"]].view(bool)
-    seen = hand.copy()
+def _view(batch: Decisions, rules: Rules) -> _View:
+    layout, seats = _layout(rules)
+    if batch.obs.ndim != 2 or batch.obs.shape[1] != layout.size:
+        raise ValueError(f"observations of {rules.name} are (N, {layout.size}), not {batch.obs.shape}")
+    obs = np.ascontiguousarray(batch.obs.T).view(bool)
+
+    def of(name: str) -> npt.NDArray[np.bool_]:
+        return obs[layout.slices[name]]
+
+    seen = of("hand").copy()
     for seat in seats:
-        seen |= obs[:, slices[f"played_{seat}"]].view(bool)
-    top = NUM_SUITS - 1 if batch.rules is None else batch.rules.max_pip
+        seen |= of(f"played_{seat}")
+    ends = [of("end_left"), of("end_right")]
     return _View(
-        hand=hand,
-        unseen=~seen & (HIGH <= top),
-        passed=np.stack([obs[:, slices[f"passed_{seat}"]].view(bool) for seat in seats], axis=1),
-        size=np.stack([obs[:, slices[f"size_{seat}"]].sum(axis=1, dtype=np.float32) for seat in seats], axis=1),
-        ends=np.stack([_end(obs[:, slices["end_left"]]), _end(obs[:, slices["end_right"]])], axis=1),
+        hand=of("hand"),
+        unseen=~seen & (rules.max_pip >= HIGH)[:, None],
+        passed=np.stack([of(f"passed_{seat}") for seat in seats]),
+        size=np.stack([of(f"size_{seat}").sum(axis=0, dtype=np.float32) for seat in seats]),
+        ends=np.stack([np.where(end.any(axis=0), end.argmax(axis=0), _NO_SUIT) for end in ends]),
         opened=_opened(batch.history, len(batch), len(seats)),
     )
 
 
-def _chances(view: _View) -> Floats:
-    """(N, seats, 28) float32: the chance that a tile lies in each other seat's hand; the own seat's are 0.
+def _total(parts: npt.NDArray[Any]) -> Floats:
+    """The sum over the first axis, added up in order: `sum(axis=0)` rounds differently at other batch sizes."""
+    total = parts[0].astype(np.float32)
+    for part in parts[1:]:
+        total += part
+    return total
 
-    Every unseen tile is shared out among the hands that may hold it, by their sizes, then the shares are scaled once to the
-    sizes. Tiles that nobody was dealt count as one more hand.
+
+def _by_suit(tiles: npt.NDArray[np.bool_]) -> Floats:
+    """(28, N) -> (8, N) float32 counts by suit; the last suit, none, has 0."""
+    counts = np.zeros((NUM_SUITS + 1, tiles.shape[1]), dtype=np.float32)
+    for suit, members in enumerate(_TILES):
+        counts[suit] = tiles[members].sum(axis=0, dtype=np.float32)
+    return counts
+
+
+def _chances(view: _View) -> Floats:
+    """(seats, 28, N) float32: the chance that a tile lies in each other seat's hand; the own seat's are 0.
+
+    Every unseen tile is shared out among the hands that may hold it, by their sizes; then the shares are scaled to the
+    sizes, twice. Tiles that nobody was dealt count as one more hand.
     """
-    unseen = view.unseen
-    may = unseen[:, None] & ~(view.passed[:, :, _LOW] | view.passed[:, :, _HIGH])
-    may[:, 0] = unseen  # the own place stands for what nobody was dealt
+    may = view.unseen & ~(view.passed[:, _LOW] | view.passed[:, _HIGH])
+    may[0] = view.unseen  # the own place stands for what nobody was dealt
     size = view.size.copy()
-    size[:, 0] = np.maximum(unseen.sum(axis=1, dtype=np.float32) - size[:, 1:].sum(axis=1), 0)
-    share = may * size[:, :, None]
+    size[0] = np.maximum(view.unseen.sum(axis=0, dtype=np.float32) - _total(size[1:]), 0)
+    share = may * size[:, None]
     for _ in range(2):
-        total = share.sum(axis=1, keepdims=True)
-        share /= np.where(total > 0, total, 1)
-        got = share.sum(axis=2, keepdims=True)
-        share *= size[:, :, None] / np.where(got > 0, got, 1)
-    share[:, 0] = 0
+        share /= np.maximum(_total(share), _TINY)
+        share *= (size / np.maximum(_total(share.swapaxes(0, 1)), _TINY))[:, None]
+    share[0] = 0
     return np.minimum(share, 1, out=share)
+
+
+def _lacks(chance: Floats) -> Floats:
+    """(seats, 8, N) float32: the chance that a seat holds no tile of a suit, by `_chances`; the last suit, none, 1."""
+    seats, _, rows = chance.shape
+    missing = 1 - chance
+    lacks = np.ones((seats, NUM_SUITS + 1, rows), dtype=np.float32)
+    for suit, members in enumerate(_TILES):
+        for tile in members:
+            lacks[:, suit] *= missing[:, tile]
+    return lacks
 
 
 class Club:
@@ -176,11 +209,16 @@ class Club:
     needs_history = True
 
     def __init__(self, **weights: float) -> None:
-        """Weights by maxim, see `MAXIMS`; those left out keep their default. ValueError for an unknown maxim or no number."""
-        for name, value in weights.items():
+        """Take weights by maxim, see `MAXIMS`; those left out keep their default.
+
+        Raises:
+            ValueError: an unknown maxim, or a weight that is no finite number.
+        """
+        for name in weights:
             if name not in MAXIMS:
                 raise ValueError(f"club has no maxim {name!r}; maxims are {', '.join(MAXIMS)}")
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            value: Any = weights[name]
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise ValueError(f"the weight of {name} must be a finite number, not {value!r}")
         self.weights = {name: float(weights.get(name, weight)) for name, (weight, _) in MAXIMS.items()}
 
@@ -206,81 +244,56 @@ class Club:
         Returns:
             rows (M,) ascending and actions (M,) of all legal lays, and for every maxim its (M,) float32 column.
         """
-        view = _view(batch)
-        seats = view.size.shape[1]
-        pairs = seats == 4 and (batch.rules is None or batch.rules.pairs)
-        rows, actions = np.nonzero(batch.mask[:, :PASS])
-        tile = actions % NUM_TILES
-        side = actions // NUM_TILES
-        covered, other = view.ends[rows, side], view.ends[rows, 1 - side]
-        lead = covered == _NO_SUIT
-        opens = np.where(lead, _LOW[tile], _LOW[tile] + _HIGH[tile] - covered)
-        other = np.where(lead, _HIGH[tile], other)
-        both = np.stack([opens, other], axis=1)
-        equal = opens == other
-        joint = _TILE[opens, other]  # the tile that fits both new ends
-
-        def per_suit(tiles: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            """(N, 28) -> (N, 8) counts by suit; the last column, no suit, is 0."""
-            counts = np.zeros((len(tiles), NUM_SUITS + 1), dtype=np.float32)
-            counts[:, :NUM_SUITS] = tiles[:, _TILES].sum(axis=2, dtype=np.float32)
-            return counts
-
-        chance = _chances(view)
-        lacks = np.ones((len(batch), seats, NUM_SUITS + 1), dtype=np.float32)  # chance that a seat holds none of a suit
-        lacks[:, :, :NUM_SUITS] = np.multiply.reduce((1 - chance)[:, :, _TILES], axis=3)
-
-        def stuck(seat: int) -> Floats:
-            """(M,) chance that the seat has no tile for the new ends."""
-            one, two = lacks[rows, seat, opens], lacks[rows, seat, other]
-            shared = 1 - chance[rows, seat, joint]
-            return np.where(equal | (shared <= 0), np.minimum(one, two), one * two / np.where(shared > 0, shared, 1))
-
-        hand, unseen = per_suit(view.hand), per_suit(view.unseen)
-
-        def left_of(suit: Ints) -> Floats:
-            """(M,) own tiles of a suit after the lay."""
-            return hand[rows, suit] - ((_LOW[tile] == suit) | (_HIGH[tile] == suit))
-
-        fit_one, fit_two = left_of(opens), left_of(other)
-        fits = np.where(equal, fit_one, fit_one + fit_two - (view.hand[rows, joint] & (joint != tile)))
-        variety = (hand[rows, :NUM_SUITS] > 0).sum(axis=1, dtype=np.float32)
-        variety -= hand[rows, _LOW[tile]] == 1
-        variety -= (hand[rows, _HIGH[tile]] == 1) & ~_DOUBLE[tile]
-
-        nothing = np.zeros(len(rows), dtype=np.float32)
-        partner = 2 if pairs else None
+        rules = PRESETS["sport_book"] if batch.rules is None else batch.rules
+        seats, pairs = rules.seats, rules.pairs
         opponents = [1, 3] if pairs else list(range(1, seats))
-        foes = view.opened[:, opponents].sum(axis=1)
-        friend = view.opened[:, 2] if pairs else np.zeros_like(foes)
-        stops = {seat: stuck(seat) for seat in range(1, seats)}
+        view = _view(batch, rules)
+        hand, unseen, chance = _by_suit(view.hand), _by_suit(view.unseen), _chances(view)
+        lacks = _lacks(chance)
+        foes = _total(view.opened[opponents])
+        friend = view.opened[2] if pairs else np.zeros_like(foes)
 
-        # Pips that the others hold, as expected, against those of the own side once the tile is laid.
-        pips = (chance * _PIPS).sum(axis=2)
-        own = (view.hand * _PIPS).sum(axis=1)[rows] - _PIPS[tile]
-        if pairs:
-            lighter = pips[rows, 1] + pips[rows, 3] - pips[rows, 2] - own
-        else:
-            lighter = pips[rows, 1:].min(axis=1) - own
+        rows, actions = np.nonzero(batch.mask[:, :PASS])
+        tile, side = actions % NUM_TILES, actions // NUM_TILES
+        low, high = _LOW[tile], _HIGH[tile]
+        covers, keeps = view.ends[side, rows], view.ends[1 - side, rows]
+        lead = covers == _NO_SUIT
+        opens = np.where(lead, low, low + high - covers)
+        keeps = np.where(lead, high, keeps)  # a lead opens both its halves
+        equal = opens == keeps
+        joint = _TILE[opens, keeps]  # the tile that fits both new ends
+
+        # What is left in the own hand.
+        fit_opens = hand[opens, rows] - ((low == opens) | (high == opens))
+        fit_keeps = hand[keeps, rows] - ((low == keeps) | (high == keeps))
+        fits = np.where(equal, fit_opens, fit_opens + fit_keeps - (view.hand[joint, rows] & (joint != tile)))
+        variety = (hand > 0).sum(axis=0, dtype=np.float32)[rows]
+        variety -= hand[low, rows] == 1
+        variety -= (hand[high, rows] == 1) & ~_DOUBLE[tile]
+        doubles = view.hand[_DOUBLES[opens], rows] & (_DOUBLES[opens] != tile)
+        doubles = doubles + (view.hand[_DOUBLES[keeps], rows] & (_DOUBLES[keeps] != tile) & ~equal).astype(np.float32)
+        alone = ((unseen[opens, rows] == 0) & (fit_opens > 0)).astype(np.float32)
+        alone += (unseen[keeps, rows] == 0) & (fit_keeps > 0) & ~equal
+
+        # What the others can do about the new ends; a closed line is one that nobody can.
+        stuck = {seat: _stuck(lacks[seat], chance[seat], rows, opens, keeps, joint) for seat in range(1, seats)}
         closed = (fits == 0).astype(np.float32)
-        for chance_stuck in stops.values():
-            closed = closed * chance_stuck
+        for one in stuck.values():
+            closed *= one
+        pips = _total(chance.swapaxes(0, 1) * _PIPS[:, None, None])
+        if pairs:
+            theirs = pips[1] + pips[3] - pips[2]
+        else:
+            theirs = pips[1:].min(axis=0)
+        own = _total(view.hand * _PIPS[:, None])
+        lighter = (theirs - own)[rows] + _PIPS[tile]
 
         # A double is cut off where the covered suit has no other tile left than its double.
-        double = _DOUBLES[np.minimum(covered, NUM_SUITS - 1)]
-        last = ~lead & (hand[rows, covered] == 1) & (unseen[rows, covered] == 1) & view.unseen[rows, double]
-        holder = chance[rows, :, double]
-        holder = holder[:, opponents].sum(axis=1) - (holder[:, 2] if pairs else 0)
+        double = _DOUBLES[covers]
+        cut = ~lead & (hand[covers, rows] == 1) & (unseen[covers, rows] == 1) & view.unseen[double, rows]
+        holders = _total(chance[opponents]) - (chance[2] if pairs else 0)
 
-        own_double = np.zeros((len(batch), NUM_SUITS + 1), dtype=np.float32)
-        own_double[:, :NUM_SUITS] = view.hand[:, _DOUBLES]
-        doubles = own_double[rows, opens] * (_DOUBLES[np.minimum(opens, 6)] != tile)
-        doubles = doubles + np.where(equal, 0, own_double[rows, other] * (_DOUBLES[np.minimum(other, 6)] != tile))
-
-        held = (unseen[rows, opens] == 0) & (fit_one > 0)
-        held = held.astype(np.float32) + ((unseen[rows, other] == 0) & (fit_two > 0) & ~equal)
-        heavy = _PIPS[tile] / 6
-
+        nothing = np.zeros(len(rows), dtype=np.float32)
         return (
             rows,
             actions,
@@ -288,18 +301,31 @@ class Club:
                 "keep_long": fits,
                 "stay_in_play": -(fits == 0).astype(np.float32),
                 "keep_variety": variety,
-                "repeat_partner": friend[rows, opens],
-                "spare_partner": -friend[rows, covered],
-                "cut_opponents": foes[rows, covered],
-                "starve_opponents": -foes[rows, opens],
-                "play_heavy": heavy,
+                "repeat_partner": friend[opens, rows],
+                "spare_partner": -friend[covers, rows],
+                "cut_opponents": foes[covers, rows],
+                "starve_opponents": -foes[opens, rows],
+                "play_heavy": _PIPS[tile] / 6,
                 "play_doubles": _DOUBLE[tile].astype(np.float32),
-                "stop_next": stops[1],
-                "stop_right": stops[seats - 1] if seats > 2 else nothing,
-                "serve_partner": -stops[2] if pairs else nothing,
-                "hold_end": held,
+                "stop_next": stuck[1],
+                "stop_right": stuck[seats - 1] if seats > 2 else nothing,
+                "serve_partner": -stuck[2] if pairs else nothing,
+                "hold_end": alone,
                 "guard_doubles": doubles,
-                "cut_doubles": last * holder,
+                "cut_doubles": cut * holders[double, rows],
                 "close_light": closed * lighter / 10,
             },
         )
+
+
+def _stuck(lacks: Floats, chance: Floats, rows: Ints, one: Ints, two: Ints, joint: Ints) -> Floats:
+    """(M,) chance that a seat has no tile for two ends; `joint` is the tile that fits both and is counted once."""
+    first, second, rest = lacks[one, rows], lacks[two, rows], 1 - chance[joint, rows]
+    apart = (one != two) & (rest > 0)
+    return np.where(apart, first * second / np.where(apart, rest, 1), np.minimum(first, second))
+
+
+register_agent("random", Random)
+register_agent("greedy", greedy)
+register_agent("double_first", double_first)
+register_agent("club", Club)

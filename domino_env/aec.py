@@ -1,8 +1,8 @@
-# noqa: D212, D415
 """
 # Dominoes on an open line
 
-The sport games of the rulebooks (`sport_book`, `sport_club`) and their relatives (`puerto_rico`, `kozyol`, `tiny_pairs`).
+The sport games of the rulebooks (`sport_book`, `sport_club`) and their relatives (`puerto_rico`, `kozyol`,
+`tiny_pairs`).
 
 | Import             | `import domino_env; domino_env.aec_env(rules="sport_book")`  |
 |--------------------|--------------------------------------------------------------|
@@ -17,10 +17,10 @@ The sport games of the rulebooks (`sport_book`, `sport_club`) and their relative
 | Observation Shape  | (256,) for four seats                                        |
 | Observation Values | [0, 1]                                                       |
 
-Four players sit clockwise, partners face each other: seats 0 and 2 against seats 1 and 3. Each is dealt seven of the 28 tiles.
-The leader lays any tile; then each seat in turn lays a tile on either end of the line where the pips match, or passes if it
-holds none that matches. A deal ends at once when a seat lays its last tile (an out), or when no tile of any hand matches
-an end (a block).
+Four players sit clockwise, partners face each other: seats 0 and 2 against seats 1 and 3. Each is dealt seven of the
+28 tiles. The leader lays any tile; then each seat in turn lays a tile on either end of the line where the pips match,
+or passes if it holds none that matches. A deal ends at once when a seat lays its last tile (an out), or when no tile
+of any hand matches an end (a block).
 
 ### Arguments
 
@@ -30,7 +30,8 @@ domino_env.aec_env(rules="sport_book", episode="deal", fours=1, render_mode=None
 
 `rules`: the name of a preset, or a `domino_env.Rules`.
 
-`episode`: `"deal"`, one deal an episode, or `"match"`, `fours` times four deals in a row (in `kozyol`: to 101 points).
+`episode`: `"deal"`, one deal an episode, or `"match"`, `fours` times four deals in a row (in `kozyol`: to 101
+points).
 
 `fours`: how many fours a match has.
 
@@ -40,30 +41,31 @@ domino_env.aec_env(rules="sport_book", episode="deal", fours=1, render_mode=None
 
 `**rule_overrides`: any field of the rules, e.g. `labelled_ends=True`.
 
-`aec_env` wraps the game as PettingZoo's classic environments do; `raw_aec_env` is the bare game, in which a wrong action
-raises a `ValueError` and changes nothing. `reset` takes a `seed` and the options `hands` (a list of tile names per seat,
-like `"0-6"`), `leader` and `deal_index`. A reset without a seed deals the next deal of the stream.
+`aec_env` wraps the game as PettingZoo's classic environments do; `raw_aec_env` is the bare game, in which a wrong
+action raises a `ValueError` and changes nothing. `reset` takes a `seed` and the options `hands` (a list of tile names
+per seat, like `"0-6"`), `leader` and `deal_index`. A reset without a seed deals the next deal of the stream.
 
 ### Observation Space
 
 The observation is a dictionary: `'observation'` is described below, `'action_mask'` holds the legal moves, and with
 `history=True` `'history'` lists the public events of the deal.
 
-`'observation'` is a vector of bits, all of them relative to the seat that looks: own hand, then what is public. Its slices
-are printed by `domino_env.make_engine(rules).layout.table()`: own hand; tiles played by me, left neighbour, partner,
-right neighbour; the open ends; how many tiles each seat holds; the suits each seat has passed on; the leader; the deal
-and the score when the episode is a match. It never depends on hands that the seat cannot see.
+`'observation'` is a vector of bits, all of them relative to the seat that looks: own hand, then what is public. Its
+slices are printed by `domino_env.make_engine(rules).layout.table()`: own hand; tiles played by me, left neighbour,
+partner, right neighbour; the open ends; how many tiles each seat holds; the suits each seat has passed on; the
+leader; the deal and the score when the episode is a match. It never depends on hands that the seat cannot see.
 
-`'history'` is a vector of int16, oldest event first, then -1: `relative_seat << 12 | left_end << 9 | right_end << 6 | action`, with
-the ends before the action (7 and 7 before the lead) and seats counted clockwise from the seat that looks. Passes stand in it.
+`'history'` is a vector of int16, oldest event first, then -1: `relative_seat << 12 | left_end << 9 | right_end << 6 |
+action`, with the ends before the action (7 and 7 before the lead) and seats counted clockwise from the seat that
+looks. Passes stand in it.
 
 `state()` is the observation of `seat_0` followed by 28 bits for the hand of each further seat.
 
 #### Legal Actions Mask
 
-`'action_mask'` is an int8 vector of 57 zeros and ones. For the seat whose turn it is, it marks the legal actions; for every other
-seat, and for all seats after the end, it marks only the pass, so it is never all zeros. An illegal action ends the game
-with -10 for the seat that made it and 0 for the others.
+`'action_mask'` is an int8 vector of 57 zeros and ones. For the seat whose turn it is, it marks the legal actions; for
+every other seat, and for all seats after the end, it marks only the pass, so it is never all zeros. An illegal action
+ends the game with -10 for the seat that made it and 0 for the others.
 
 ### Action Space
 
@@ -73,19 +75,19 @@ with -10 for the seat that made it and 0 for the others.
 |  28 - 55  | Lay tile 0 - 27 on the right end               |
 |    56     | Pass; legal only where no tile can be laid     |
 
-Tiles are numbered 0-0, 0-1, ..., 0-6, 1-1, ..., 6-6. The first tile a-b is laid by its left action and makes the ends a and b.
-Where both ends are equal only the left action is legal (unless `labelled_ends=True`).
+Tiles are numbered 0-0, 0-1, ..., 0-6, 1-1, ..., 6-6. The first tile a-b is laid by its left action and makes the ends
+a and b. Where both ends are equal only the left action is legal (unless `labelled_ends=True`).
 
 ### Rewards
 
-| Winner                                      | Loser    |
-| :-----------------------------------------: | :------: |
-| +points of the own pair minus the opponents' | the same, negative |
+|                       Winners                        |       Losers       |
+| :--------------------------------------------------: | :----------------: |
+| points of the own pair minus points of the opponents | the same, negative |
 
-Given once, at the end of a deal, to all seats at the same moment; they sum to zero. An out scores the pips left in both hands of the
-losing pair; a block is won by the pair with fewer pips, which scores the difference (`sport_book`) or the loser's total (`sport_club`).
-`infos[agent]["deal"]` then tells the outcome, the winner, the points, the pips left, who laid the last tile and how many plies were
-made; in a match a seat keeps it until its next turn.
+Given once, at the end of a deal, to all seats at the same moment; they sum to zero. An out scores the pips left in
+both hands of the losing pair; a block is won by the pair with fewer pips, which scores the difference (`sport_book`)
+or the loser's total (`sport_club`). `infos[agent]["deal"]` then tells the outcome, the winner, the points, the pips
+left, who laid the last tile and how many plies were made; in a match a seat keeps it until its next turn.
 
 ### Version History
 
@@ -103,11 +105,11 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
-from domino_env.engine import make_engine
 from domino_env.rules import Rules
-from domino_env.tiles import NUM_ACTIONS
+from domino_env.solo import Solo
 from domino_env.view import (
     RENDER_MODES,
+    Actions,
     Observation,
     Window,
     action_id,
@@ -145,7 +147,7 @@ def aec_env(
 class raw_aec_env(AECEnv[str, Observation, int]):
     """The game as an AECEnv without wrappers: a wrong action raises ValueError and leaves everything as it was."""
 
-    metadata: dict[str, Any] = {
+    metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": RENDER_MODES,
         "name": "domino_v0",
         "is_parallelizable": False,  # one seat moves at a time; parallel_env is native
@@ -163,18 +165,18 @@ class raw_aec_env(AECEnv[str, Observation, int]):
     ) -> None:
         super().__init__()
         check_render_mode(render_mode)
-        self._engine = make_engine(rules, 1, episode=episode, fours=fours, **rule_overrides)
-        self.rules = self._engine.rules
+        self._table = Solo(rules, episode=episode, fours=fours, **rule_overrides)
+        self.rules = self._table.rules
         self.metadata = {**self.metadata, "name": f"{self.rules.name}_v0", "render_modes": list(RENDER_MODES)}
         self.render_mode = render_mode
         self._history = history
         self._window = Window(self.rules.name, self.metadata["render_fps"])
         self.possible_agents = seat_names(self.rules)
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {agent: seat_space(self._engine, history) for agent in self.possible_agents}
-        self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
-        self.state_space = table_space(self._engine)
-        self.agents = []  # nobody plays before the first reset
+        self.observation_spaces = {agent: seat_space(self._table, history) for agent in self.possible_agents}
+        self.action_spaces = {agent: Actions() for agent in self.possible_agents}
+        self.state_space = table_space(self._table)
+        self.agents: list[str] = []  # nobody plays before the first reset
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Dict space of what an agent observes."""
@@ -190,24 +192,24 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         Raises:
             ValueError: a bad seed or option; the game is then as it was.
         """
-        self._engine.reset(seed=seed, options=options)
+        self._table.reset(seed=seed, options=options)
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos = {agent: {} for agent in self.agents}
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None  # left behind by a reset in the middle of the dead steps
         self._scored = False  # whether rewards and infos hold a result
-        self.agent_selection = self.possible_agents[self._engine.to_move()[0]]
+        self.agent_selection = self.possible_agents[self._table.mover()]
 
     def observe(self, agent: str) -> Observation:
         """What an agent sees now, in new arrays: observation, action_mask and, if asked for, history."""
-        return seat_view(self._engine, self._seats[agent], self._history)
+        return seat_view(self._table, self._seats[agent], self._history)
 
     def state(self) -> npt.NDArray[np.uint8]:
         """The whole table: seat_0's observation and 28 bits for the hand of each further seat."""
-        return table_state(self._engine)
+        return table_state(self._table)
 
     def step(self, action: int | None) -> None:
         """Make the action of the selected agent; None for an agent whose game is over.
@@ -221,21 +223,21 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
-        rewards, done = self._engine.step(np.array([action_id(action)]), autoreset=False)
+        rewards, done = self._table.play(action_id(action))
         self._cumulative_rewards[agent] = 0.0
         if self._scored:
             self.rewards = dict.fromkeys(self.agents, 0.0)
             self.infos[agent] = {}
-        if len(self._engine.finished.rows):
-            self._score(rewards[0].tolist(), bool(done[0]))
-        self.agent_selection = self.possible_agents[self._engine.to_move()[0]]
+        if rewards is not None:
+            self._score(rewards, done)
+        self.agent_selection = self.possible_agents[self._table.mover()]
         if self.render_mode == "human":
             self.render()
 
     def _score(self, rewards: list[float], done: bool) -> None:
         """Hand the result of a deal to all seats; all of them end together."""
         self._scored = True
-        deal = self._engine.finished.info(0)
+        deal = self._table.finished.info(0)
         self.rewards = dict(zip(self.agents, rewards, strict=True))
         self.infos = {agent: {"deal": deal} for agent in self.agents}
         self._accumulate_rewards()
@@ -244,7 +246,7 @@ class raw_aec_env(AECEnv[str, Observation, int]):
 
     def render(self) -> Any:
         """The table with all hands open: text, (height, width, 3) uint8, or None after showing it in a window."""
-        return draw(self._engine, 0, self.render_mode, None, self._window)
+        return draw(self._table, 0, self.render_mode, None, self._window)
 
     def close(self) -> None:
         """Close the window, if there is one."""

@@ -281,6 +281,7 @@ def parse_deal(text: str, line: int = 1) -> Deal:
         raise fail(column, f"unknown rules {name!r}; choose from {', '.join(PRESETS)}")
     leader = None
     overrides: dict[str, Any] = {}
+    columns: dict[str, int] = {}
     for word, column in settings:
         key, _, value = word.partition("=")
         if key == "leader":
@@ -291,11 +292,16 @@ def parse_deal(text: str, line: int = 1) -> Deal:
             raise fail(column, f"{word!r}: write FIELD=VALUE, each field once")
         else:
             literals = {"True": True, "False": False, "None": None}
-            overrides[key] = literals[value] if value in literals else int(value) if value.isdigit() else value
+            number = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else value
+            overrides[key] = literals.get(value, number)
+            columns[key] = column
     try:
         rules = get_rules(name, **overrides)
     except ValueError as error:
-        raise fail(parts[0][1][1] if len(parts[0]) > 1 else 0, str(error)) from None
+        # The field that the message names first is the one at fault.
+        found = {key: str(error).find(key) for key in columns}
+        guilty = min((key for key in found if found[key] >= 0), key=found.__getitem__, default=None)
+        raise fail(columns[guilty] if guilty else parts[0][0][1], str(error)) from None
     if leader is None:
         raise fail(len(text.rstrip()) if len(parts) == 1 else bars[1], "leader=SEAT is missing")
     if leader[0] >= rules.seats:

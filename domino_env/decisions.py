@@ -42,7 +42,7 @@ class Table:
 
 @dataclass
 class Decisions:
-    """N seats that have to move, as each of them sees its table. Nothing in it is written to after it is handed over."""
+    """N seats that have to move, as each of them sees its table. What is handed over is never written again."""
 
     obs: npt.NDArray[np.uint8]  # (N, bits) seat-relative observation, 0/1
     mask: npt.NDArray[np.int8]  # (N, actions) 1 = legal

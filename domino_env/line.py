@@ -80,6 +80,17 @@ def _fits(labelled_ends: bool) -> np.ndarray:
 _FITS = {labelled: _fits(labelled) for labelled in (False, True)}
 
 
+_SNAPSHOT = ("rules", "overrides", "leader", "dealt", "moves", "over", "deal_index", "score", "next_leader", "stream")
+
+
+def _whole(snapshot: Any, key: str, low: int, high: int) -> int:
+    """The whole number called ``key`` of a snapshot, or of a part of one."""
+    value = snapshot.get(key) if isinstance(snapshot, Mapping) else None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise ValueError(f"the snapshot's {key} must be a whole number in {low}..{high}, not {value!r}")
+    return int(value)
+
+
 def _select_table() -> np.ndarray:
     """(byte << 3 | k) -> position of the k-th set bit of the byte."""
     table = np.zeros(256 << 3, dtype=np.int64)
@@ -242,7 +253,9 @@ class LineEngine:
         hands, leader = np.asarray(hands), np.asarray(leader)
         seats = self.rules.seats
         if hands.shape != (self.num_envs, seats) or leader.shape != (self.num_envs,):
-            raise ValueError(f"hands {hands.shape} and leader {leader.shape} must be ({self.num_envs}, {seats}) and (N,)")
+            raise ValueError(
+                f"hands {hands.shape} and leader {leader.shape} must be ({self.num_envs}, {seats}) and (N,)"
+            )
         hands = hands.astype(np.uint32)
         all_tiles = np.bitwise_or.reduce(hands, axis=1)
         if (
@@ -407,7 +420,9 @@ class LineEngine:
         if wrong.any():
             row = int(wrong.argmax())
             legal = ", ".join(action_name(a) for a in range(NUM_ACTIONS) if int(self._legal[row]) >> a & 1)
-            raise ValueError(f"action {acts[row]} ({action_name(acts[row])}) in row {row} is illegal; legal are {legal}")
+            raise ValueError(
+                f"action {acts[row]} ({action_name(acts[row])}) in row {row} is illegal; legal are {legal}"
+            )
         return acts
 
     def _finish(self, rows: np.ndarray, rewards: np.ndarray, over: np.ndarray, autoreset: bool) -> np.ndarray:
@@ -671,7 +686,9 @@ class LineEngine:
         one = self.take(np.array([self._row(row)]))
         deal = self._record(row)
         ends = one.ends()[0].tolist()
-        ended = np.flatnonzero(self.finished.rows == row) if self._over[row] else ()
+        over = bool(self._over[row])
+        # An over row shows its whole end, so the result is read off it; `finished` knows only of the last step.
+        ended = score(self.rules, np.array([row]), one.hands(), (one._mover() - 1) % self.rules.seats, one.plies())
         lead = int(one._legal[0]) if not deal.moves else 0
         forced = lead != sum(1 << t for t in deal.hands[deal.leader]) and not deal.moves
         return {
@@ -686,8 +703,8 @@ class LineEngine:
             "ends": None if ends[0] < 0 else ends,
             "moves": [action_name(a) for a in deal.moves],
             "lead_tile": tile_name(tiles_of(lead)[0]) if forced else None,
-            "over": bool(self._over[row]),
-            "deal": self.finished.info(int(ended[0])) if len(ended) else None,
+            "over": over,
+            "deal": ended.info(0) if over else None,
             "deal_index": int(self._deal_index[row]),
             "score": one._score[0].tolist(),
             "next_leader": int(self._next_leader[row]),
@@ -703,27 +720,34 @@ class LineEngine:
         row = self._row(row)
         if not isinstance(snapshot, Mapping):
             raise ValueError(f"a snapshot is a dict, not {snapshot!r}")
-        missing = [key for key in ("rules", "overrides", "leader", "dealt", "moves", "stream") if key not in snapshot]
+        missing = [key for key in _SNAPSHOT if key not in snapshot]
         if missing:
             raise ValueError(f"the snapshot lacks {', '.join(missing)}")
+        if not isinstance(snapshot["overrides"], Mapping):
+            raise ValueError(f"the snapshot's overrides must be a dict, not {snapshot['overrides']!r}")
         theirs = get_rules(snapshot["rules"], **snapshot["overrides"])
         if theirs != self.rules:
             raise ValueError(f"the snapshot is of {theirs}, this engine plays {self.rules}")
         tiles = check_hands(self.rules, snapshot["dealt"])
+        leader = _whole(snapshot, "leader", 0, self.rules.seats - 1)
+        points = np.asarray(snapshot["score"])
+        if points.shape != (self.rules.num_sides,) or points.dtype.kind not in "iu":
+            raise ValueError(f"the snapshot's score must be {self.rules.num_sides} numbers, not {snapshot['score']!r}")
+        if isinstance(snapshot["moves"], str) or not isinstance(snapshot["moves"], Sequence):
+            raise ValueError(f"the snapshot's moves must be a list, not {snapshot['moves']!r}")
         one = LineEngine(self.rules, 1, 0, episode=self.episode, fours=self.fours)
-        one.reset(options={"hands": [[tile_name(t) for t in hand] for hand in tiles], "leader": snapshot["leader"]})
+        one.reset(options={"hands": [[tile_name(t) for t in hand] for hand in tiles], "leader": leader})
         if snapshot.get("lead_tile") is not None:
-            lead = np.uint64(mask_of([action_index(snapshot["lead_tile"] + "L")]))
+            lead = np.uint64(mask_of([action_index(f"{snapshot['lead_tile']}L")]))
             if not one._legal[0] & lead:
                 raise ValueError(f"lead_tile {snapshot['lead_tile']} is not in the leader's hand")
             one._legal[0] = lead
-        one._deal_index[0] = int(snapshot["deal_index"])
-        one._score[0] = snapshot["score"]
-        moves = [action_index(move) for move in snapshot["moves"]]
-        one._play_on(moves)
-        one._keys[0] = np.uint64(snapshot["stream"]["key"])
-        one._dealt[0] = int(snapshot["stream"]["dealt"])
-        one._next_leader[0] = int(snapshot["next_leader"])
+        one._play_on([action_index(move) for move in snapshot["moves"]])
+        one._deal_index[0] = _whole(snapshot, "deal_index", 0, 2**62)
+        one._score[0] = points  # after the moves: at the end of a deal they would be counted twice
+        one._next_leader[0] = _whole(snapshot, "next_leader", -1, self.rules.seats - 1)
+        one._keys[0] = _whole(snapshot["stream"], "key", 0, 2**64 - 1)
+        one._dealt[0] = _whole(snapshot["stream"], "dealt", 0, 2**62)
         self._put(row, one, bool(snapshot["over"]))
 
     def _play_on(self, moves: Sequence[int]) -> None:

@@ -125,7 +125,7 @@ PRESETS: Mapping[str, Rules] = {
 }
 
 
-def get_rules(rules: str | Rules = "sport_book", **overrides: Any) -> Rules:
+def get_rules(rules: str | Rules = "sport_book", /, **overrides: Any) -> Rules:
     """A preset by its name, or a ``Rules`` as given, with fields overridden.
 
     Raises:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from domino_env.engine import LineEngine
+from domino_env.line import LineEngine
 from domino_env.rules import Rules
+from domino_env.solo import Solo
 from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
 
 Observation = dict[str, npt.NDArray[Any]]  # observation uint8, action_mask int8 and, when asked for, history int16
@@ -46,12 +48,36 @@ def seat_space(engine: LineEngine, history: bool) -> spaces.Dict:
     return spaces.Dict(parts)
 
 
-def seat_view(engine: LineEngine, seat: int, history: bool) -> Observation:
-    """What a seat sees of the only row of an engine, in new arrays; off turn its mask allows only the pass."""
-    view = {"observation": engine.observe(seat)[0], "action_mask": engine.legal(seat)[0]}
+def seat_view(table: Solo, seat: int, history: bool) -> Observation:
+    """What a seat sees of a table, in new arrays; off turn its mask allows only the pass."""
+    observation, mask = table.see(seat)
+    view: Observation = {"observation": observation, "action_mask": mask}
     if history:
-        view["history"] = engine.history(seat)[0]
+        view["history"] = table.history(seat)[0]
     return view
+
+
+class Actions(spaces.Discrete):
+    """Discrete(57) of one seat. Its samples by a mask are uniform, as in Discrete, and ten times faster.
+
+    Args:
+        legal: gives the seat's own mask, which then stands in for a mask that is not given: drivers that know no masks
+            (PettingZoo's parallel_seed_test is one) then play the game instead of breaking it.
+    """
+
+    def __init__(self, legal: Callable[[], npt.NDArray[np.int8]] | None = None) -> None:
+        super().__init__(NUM_ACTIONS)
+        self._own = legal
+
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
+        """One action, np.int64, by the mask (int8) or the probabilities given."""
+        if mask is None and probability is None and self._own is not None:
+            mask = self._own()
+        if probability is None and isinstance(mask, np.ndarray) and mask.dtype == np.int8 and mask.shape == (self.n,):
+            legal = mask.nonzero()[0]
+            if len(legal):
+                return legal[int(self.np_random.random() * len(legal))]
+        return super().sample(mask, probability)
 
 
 def table_space(engine: LineEngine) -> spaces.Box:
@@ -59,15 +85,15 @@ def table_space(engine: LineEngine) -> spaces.Box:
     return spaces.Box(0, 1, (engine.layout.size + NUM_TILES * (engine.rules.seats - 1),), np.uint8)
 
 
-def table_state(engine: LineEngine) -> npt.NDArray[np.uint8]:
-    """All that there is to know of the only row: seat_0's observation, then 28 bits for each further seat's hand.
+def table_state(table: Solo) -> npt.NDArray[np.uint8]:
+    """All that there is to know of a table: seat_0's observation, then 28 bits for each further seat's hand.
 
     Returns:
         (layout.size + 28 * (seats - 1),) uint8, 0 or 1.
     """
-    others = np.ascontiguousarray(engine.hands()[0, 1:], dtype="<u4").view(np.uint8).reshape(-1, 4)
+    others = np.ascontiguousarray(table.hands()[0, 1:], dtype="<u4").view(np.uint8).reshape(-1, 4)
     bits = np.unpackbits(others, axis=1, bitorder="little")[:, :NUM_TILES]
-    return np.concatenate([engine.observe(0)[0], bits.ravel()])
+    return np.concatenate([table.see(0)[0], bits.ravel()])
 
 
 def action_id(action: Any) -> int:
@@ -89,10 +115,34 @@ def action_id(action: Any) -> int:
     return number
 
 
+def action_ids(actions: Any, rows: int) -> npt.NDArray[np.int64]:
+    """A batch of actions as (rows,) int64.
+
+    Raises:
+        ValueError: another shape, no integers, or one not in 0..56.
+    """
+    numbers = np.asarray(actions)
+    if numbers.shape != (rows,) or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"actions must be whole numbers of shape ({rows},), not {numbers.dtype} of shape {numbers.shape}"
+        )
+    out = (numbers < 0) | (numbers > PASS)
+    if out.any():
+        row = int(out.argmax())
+        raise ValueError(f"action {numbers[row]} in row {row} is out of range: actions are 0..{PASS}")
+    return numbers.astype(np.int64)
+
+
 def check_render_mode(mode: str | None) -> None:
     """Refuse an unknown render mode with a ValueError that names the modes."""
     if mode not in (None, "human", "ansi", "rgb_array"):
         raise ValueError(f"unknown render_mode {mode!r}: choose 'human', 'ansi', 'rgb_array' or None")
+
+
+def check_illegal(illegal: str) -> None:
+    """Refuse an unknown way to treat illegal actions with a ValueError that names the ways."""
+    if illegal not in ("lose", "raise"):
+        raise ValueError(f"illegal={illegal!r} is unknown: choose 'lose' (the deal, 0:10) or 'raise'")
 
 
 class Window:

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-import domino_env
+from domino_env import make_engine
+from domino_env.aec import raw_aec_env
 from domino_env.tiles import NUM_ACTIONS
 
 ROWS = (1024, 4096, 16384)
@@ -26,6 +27,7 @@ MEMORY_ROWS = 16384
 #: What `domino benchmark engine --peers` wants of each peer: our moves a second over theirs.
 GOALS = {"dominoes": 40.0, "openspiel_team_dominoes": 300.0, "pettingzoo_texas_holdem": 2.0}
 YARDSTICK_GOAL = 0.7
+TRAINER_GOAL = 10.0  # and of `domino benchmark train`
 
 Turn = Callable[[], int]  # does a small piece of work, returns how many moves it was
 
@@ -40,7 +42,7 @@ class Speed:
 
 
 def measure(programs: dict[str, Turn], repeats: int, seconds: float) -> dict[str, Speed]:
-    """Runs the programs in turns A B A B …, `repeats` times, each turn at least `seconds` long, after one warm-up turn."""
+    """Runs the programs in turns A B A B …, `repeats` times, each turn `seconds` long, after a warm-up."""
     for program in programs.values():
         program()
     wall: dict[str, list[float]] = {name: [] for name in programs}
@@ -76,16 +78,17 @@ def one_core() -> Iterator[int | None]:
 
 
 def engine_turn(rules: str, rows: int, seed: int) -> Turn:
-    """The whole loop of random play: legal pick, step with auto-reset, mask, observation packed and unpacked."""
-    engine = domino_env.make_engine(rules, num_envs=rows, seed=seed)
+    """The whole loop of random play: legal pick, step with auto-reset, mask, observation packed and then unpacked."""
+    engine = make_engine(rules, num_envs=rows, seed=seed)
     engine.reset(seed=seed)
     rng = np.random.default_rng(seed)
 
     def turn() -> int:
         engine.step(engine.sample_legal(rng))
         engine.legal()
-        engine.observe(packed=True)
-        engine.observe()
+        np.unpackbits(
+            engine.observe(packed=True), axis=1, bitorder="little"
+        )  # as a buffer keeps and a network reads it
         return rows
 
     return turn
@@ -94,8 +97,8 @@ def engine_turn(rules: str, rows: int, seed: int) -> Turn:
 def yardstick_turn(rows: int, seed: int) -> Turn:
     """What plain NumPy costs: 20 bit operations, 20 gathers, one 200-byte and one 57-byte unpack over the rows.
 
-    Half the operations are on 32 and half on 64 bits; half the gathers look up a small table and half pick one seat's word
-    of each row. Each reads arrays of its own, as an engine's state is read, not one that stays in the nearest cache.
+    Half the operations are on 32 and half on 64 bits; half the gathers look up a small table and half pick one seat's
+    word of each row. Each reads arrays of its own, as an engine reads its state, not what lies in the nearest cache.
     """
     rng = np.random.default_rng(seed)
     narrow = rng.integers(0, 1 << 28, (20, rows), dtype=np.uint32)
@@ -152,7 +155,7 @@ def dominoes_turn(seed: int) -> Turn:
 
 
 def openspiel_turn(seed: int) -> Turn:
-    """One deal of OpenSpiel's `python_team_dominoes` between random players, with observation and mask at every move."""
+    """One deal of OpenSpiel's `python_team_dominoes`, random players, observation and mask at every move."""
     import random
 
     pyspiel = importlib.import_module("pyspiel")
@@ -179,7 +182,7 @@ def openspiel_turn(seed: int) -> Turn:
 
 
 def aec_turn(env: Any, seed: int) -> Turn:
-    """One episode of a raw PettingZoo AEC env between random players: `last()`, a legal pick from the mask, `step()`."""
+    """One episode of a raw PettingZoo AEC env, random players: `last()`, a legal pick from the mask, `step()`."""
     rng = np.random.default_rng(seed)
 
     def turn() -> int:
@@ -242,7 +245,11 @@ def engine(
         by_rows = []
         for size in sizes:
             say(f"engine and yardstick, {size} rows")
-            speeds = measure({"engine": engine_turn(rules, size, seed), "yardstick": yardstick_turn(size, seed)}, repeats, turn_seconds)
+            speeds = measure(
+                {"engine": engine_turn(rules, size, seed), "yardstick": yardstick_turn(size, seed)},
+                repeats,
+                turn_seconds,
+            )
             by_rows.append(
                 {
                     "rows": size,
@@ -260,11 +267,15 @@ def engine(
             "core": core,
             "by_rows": by_rows,
             "yardstick_goal": YARDSTICK_GOAL,
-            "megabytes": {"rows": MEMORY_ROWS, **{key: round(value, 1) for key, value in engine_megabytes(rules).items()}},
+            "megabytes": {
+                "rows": MEMORY_ROWS,
+                **{key: round(value, 1) for key, value in engine_megabytes(rules).items()},
+            },
             "peers": {},
         }
         if peers:
-            result |= _peers(rules, int(head["rows"]), seconds, seed, say)
+            best = max(by_rows, key=lambda row: row["moves_per_cpu_second"])
+            result |= _peers(rules, int(best["rows"]), seconds, seed, say)
     return result
 
 
@@ -282,9 +293,133 @@ def _peers(rules: str, rows: int, seconds: float, seed: int, say: Callable[[str]
             continue
         say(f"peer {name}")
         raw = name == "pettingzoo_texas_holdem"
-        mine = aec_turn(domino_env.raw_aec_env(rules), seed) if raw else engine_turn(rules, rows, seed)
+        mine = aec_turn(raw_aec_env(rules), seed) if raw else engine_turn(rules, rows, seed)
         speeds = measure({"ours": mine, name: theirs}, repeats, seconds / (2 * repeats * len(PEERS)))
         found[name] = round(speeds[name].wall)
         ours[name] = round(speeds["ours"].wall)
         ratios[name] = round(ratio(speeds["ours"], speeds[name]), 2)
-    return {"peers": found, "ours": ours, "ratios": ratios, "goals": {name: GOALS[name] for name in found}, "peers_missing": missing}
+    return {
+        "peers": found,
+        "peers_rows": rows,
+        "ours": ours,
+        "ratios": ratios,
+        "goals": {name: GOALS[name] for name in found},
+        "peers_missing": missing,
+    }
+
+
+def trainer(
+    updates: int = 6,
+    seed: int = 0,
+    peers: bool = True,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Learned decisions a second of the default trainer, and of sb3-contrib's MaskablePPO where it is installed.
+
+    Both have two hidden layers of 256, two epochs, minibatches of 1,024, the same threads and the same number of
+    decisions with more than one legal action; MaskablePPO plays seat_0 of a VectorEnv among random players.
+
+    Args:
+        updates: of ours; a first one, which warms up, is not counted.
+        seed: of the run.
+        peers: also train MaskablePPO.
+        say: is told what is being done.
+    Returns:
+        the JSON of `domino benchmark train`; `peers` holds decisions a second, `ratios` ours over theirs.
+    Raises:
+        ValueError: updates < 1.
+    """
+    if updates < 1:
+        raise ValueError(f"updates must be at least 1, got {updates}")
+    import tempfile
+
+    from experiments.train import train
+
+    say(f"our trainer, {updates} updates")
+    with tempfile.TemporaryDirectory() as folder:
+        words = [f"total_updates={updates}", f"seed={seed}", f"runs_dir={folder}", "evaluate_every=1000000"]
+        run = train(None, [*words, "checkpoint_every=1000000", "opponents=[]"], None, json=True)
+    result: dict[str, Any] = {
+        "decisions_per_second": round(run["decisions"] / run["seconds"]),
+        "decisions": run["decisions"],
+        "seconds": run["seconds"],
+        "updates": updates,
+        "threads": 2,
+        "seed": seed,
+        "peers": {},
+    }
+    if not peers:
+        return result
+    try:
+        learn = maskable_ppo(seed)
+    except ImportError:
+        return result | {"peers_missing": ["sb3_maskable_ppo"]}
+    say("peer sb3_maskable_ppo")
+    began = time.perf_counter()
+    decisions = learn(run["decisions"])
+    speed = decisions / (time.perf_counter() - began)
+    return result | {
+        "peers": {"sb3_maskable_ppo": round(speed)},
+        "ours": {"sb3_maskable_ppo": result["decisions_per_second"]},
+        "ratios": {"sb3_maskable_ppo": round(result["decisions_per_second"] / speed, 2)},
+        "goals": {"sb3_maskable_ppo": TRAINER_GOAL},
+        "peers_missing": [],
+    }
+
+
+def maskable_ppo(seed: int, num_envs: int = 256, steps: int = 128) -> Callable[[int], int]:
+    """sb3-contrib's MaskablePPO on seat_0 of `make_vec`; returns learn(decisions) -> decisions really learned from."""
+    MaskablePPO = importlib.import_module("sb3_contrib").MaskablePPO
+    vec_env = importlib.import_module("stable_baselines3.common.vec_env")
+    from gymnasium import spaces
+
+    from domino_env.vector import make_vec
+
+    class Lanes(vec_env.VecEnv):  # type: ignore[name-defined]
+        """Our VectorEnv in sb3's form; whatever sb3 asks for and does not use is left empty."""
+
+        def __init__(self) -> None:
+            self.lanes = make_vec("sport_book", num_envs, skip_forced=True)
+            view = spaces.Box(0, 1, (make_engine(num_envs=1).layout.size,), np.uint8)
+            super().__init__(num_envs, view, spaces.Discrete(NUM_ACTIONS))
+            self.masks: Any = None
+            self.actions: Any = None
+
+        def _shown(self, observation: Any) -> Any:
+            self.masks = observation["action_mask"]
+            return observation["observation"]
+
+        def reset(self) -> Any:
+            return self._shown(self.lanes.reset(seed=seed)[0])
+
+        def step_async(self, actions: Any) -> None:
+            self.actions = actions
+
+        def step_wait(self) -> Any:
+            observation, rewards, ended, _, _ = self.lanes.step(self.actions)
+            return self._shown(observation), rewards, ended, [{} for _ in range(num_envs)]
+
+        def env_method(self, method_name: str, *args: Any, indices: Any = None, **keywords: Any) -> Any:
+            return list(self.masks)  # sb3-contrib asks for "action_masks" alone
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> Any:
+            return [None] * num_envs
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+            pass
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> Any:
+            return [False] * num_envs
+
+        def close(self) -> None:
+            self.lanes.close()
+
+    settings = {"n_steps": steps, "batch_size": 1024, "n_epochs": 2, "seed": seed, "device": "cpu"}
+    layers = {"net_arch": {"pi": [256, 256], "vf": [256, 256]}}
+    model = MaskablePPO("MlpPolicy", Lanes(), policy_kwargs=layers, **settings)
+
+    def learn(decisions: int) -> int:
+        model.learn(total_timesteps=decisions)
+        return int(model.num_timesteps)
+
+    return learn

@@ -1,0 +1,508 @@
+"""The `domino` command: train, evaluate, benchmark, replay, agents, rules.
+
+A user's mistake (an unknown name, a wrong type, a missing file, a folder that is no run) is one line on standard error
+and exit code 2; an agent that fails is exit code 1, Ctrl-C is 130. With `--json` standard output holds one JSON object
+and nothing else. What a command needs is imported when it runs, so that `domino rules` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+#: Which extra brings which package; what is missing is named with its extra.
+EXTRAS = {
+    package: extra
+    for extra, packages in {
+        "train": "torch tensorboard safetensors yaml rich typer scipy matplotlib",
+        "render": "PIL pygame",
+        "peers": "dominoes pyspiel open_spiel rlcard sb3_contrib stable_baselines3",
+    }.items()
+    for package in packages.split()
+}
+
+
+def _missing(error: ImportError) -> str | None:
+    """The line that says which extra is missing; None where it is no package of an extra, and so a fault of ours."""
+    if error.name is None:  # raised in words of our own
+        return str(error)
+    package = error.name.partition(".")[0]
+    if package not in EXTRAS:
+        return None
+    extra = EXTRAS[package]
+    return f"this needs {package}, which is not installed; install the extra {extra}: pip install 'domino-lab[{extra}]'"
+
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.table import Table
+except ModuleNotFoundError as error:
+    if (hint := _missing(error)) is None:
+        raise
+    print(f"domino: {hint}", file=sys.stderr)
+    raise SystemExit(2) from None
+
+if TYPE_CHECKING:
+    from experiments.replay import Replay
+
+app = typer.Typer(
+    name="domino",
+    help="Partnership dominoes: train pairs, measure them on duplicate boards, replay deals.",
+    epilog="Every command has an example: domino train --help. DOMINO_TRACEBACK=1 shows where an error arose.",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+benchmark_app = typer.Typer(
+    help="How fast the engine and the trainer are, beside a yardstick and other people's programs.",
+    rich_markup_mode="rich",
+)
+app.add_typer(benchmark_app, name="benchmark")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of all chance in the command.")]
+RulesName = Annotated[str, typer.Option("--rules", help="A preset's name; `domino rules` lists them.")]
+
+
+def _version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        print(f"domino-lab {importlib.metadata.version('domino-lab')}")
+    except importlib.metadata.PackageNotFoundError:
+        print("domino-lab, not installed: run from its source")
+    raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def train(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CONFIG] [KEY=VALUE]...", help="A YAML file or the name of a shipped config, then values over it."
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Go on with a run: its folder, or one of its checkpoints.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same as seed=N.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a self-play pair and say what it wins.
+
+    Example: domino train configs/quick.yaml seed=2 total_minutes=1
+
+    Example: domino train --resume runs/quick-1-20261130-120000 total_minutes=6
+    """
+    from experiments import config
+
+    words = list(words or [])
+    path = config.find(words.pop(0)) if words and ("=" not in words[0] or Path(words[0]).is_file()) else None
+    for word in words:
+        if "=" not in word:
+            raise ValueError(f'"{word}" is neither the config (one file, named first) nor key=value')
+    if path is None and resume is None:
+        raise ValueError(
+            f"which config? name a YAML file or one of {', '.join(config.shipped())}; see domino train --help"
+        )
+    if seed is not None:
+        words.append(f"seed={seed}")
+    with _stdout_kept(as_json):
+        from experiments.train import train as run
+
+        result = run(path, words, resume, json=as_json)
+    if as_json:
+        _print_json(result)
+
+
+@app.command()
+def evaluate(
+    a: Annotated[str, typer.Argument(metavar="A", help="An agent's name (`domino agents`) or a checkpoint folder.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The agent to measure it against.")],
+    boards: Annotated[
+        int, typer.Option(min=2, help="Duplicate boards: deals, each played twice with the pairs crossed.")
+    ] = 2000,
+    seed: Seed = 1,
+    rules: RulesName = "sport_book",
+    batch: Annotated[int, typer.Option(min=1, help="Boards at a time; changes the speed, never the result.")] = 4096,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds a decision may take; left out: no limit.")] = None,
+    forfeit: Annotated[bool, typer.Option("--forfeit", help="A deal in which an agent fails is lost 0:10.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Play duplicate boards between two agents and print A's points a deal with a 95 % interval.
+
+    Example: domino evaluate greedy random --boards 2000 --seed 7
+
+    Example: domino evaluate runs/quick-1-20261130-120000/checkpoints/latest greedy --json
+    """
+    from experiments.evaluate import AgentError, evaluate as play
+
+    policy = "forfeit" if forfeit else "raise"
+    with _stdout_kept(as_json), _progress("boards") as show:
+        try:
+            result = play(a, b, rules, boards, seed, batch, show, on_error=policy, time_limit=time_limit)
+        except AgentError as error:
+            raise typer.TyperException(str(error)) from error
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        _show_evaluation(result.to_dict())
+
+
+@benchmark_app.command("engine")
+def benchmark_engine(
+    rows: Annotated[int | None, typer.Option(min=1, help="Rows of the batch; left out: 1024, 4096 and 16384.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.01, max=3600, help="How long to measure.")] = 8.0,
+    peers: Annotated[bool, typer.Option("--peers", help="Also run the peers that are installed.")] = False,
+    seed: Seed = 0,
+    rules: RulesName = "sport_book",
+    as_json: Json = False,
+) -> None:
+    """Moves a second of random play on one core: pick, step, mask, observations, auto-reset.
+
+    Example: domino benchmark engine --rows 4096 --seconds 4 --peers
+    """
+    from experiments import benchmark
+
+    with _stdout_kept(as_json), _status() as say:
+        result = benchmark.engine(rules, rows, seconds, seed, peers, say)
+    if as_json:
+        _print_json(result)
+        return
+    table = Table(
+        "rows", "moves/s", "per CPU second", "yardstick/s", "of the yardstick", title=f"engine, {rules}, one core"
+    )
+    for row in result["by_rows"]:
+        table.add_row(
+            *(
+                f"{row[key]:,}"
+                for key in ("rows", "moves_per_second", "moves_per_cpu_second", "yardstick_moves_per_second")
+            ),
+            f"{row['ratio']:.0%}",
+        )
+    memory = result["megabytes"]
+    out = _out()
+    out.print(table)
+    out.print(
+        f"An engine of {memory['rows']:,} rows holds {memory['held']} MB, {memory['peak']} MB at most with its answers."
+    )
+    _show_peers(result, "moves/s")
+
+
+@benchmark_app.command("train")
+def benchmark_train(
+    updates: Annotated[int, typer.Option(min=1, help="Updates of the trainer, of about 30,000 decisions each.")] = 6,
+    peers: Annotated[
+        bool, typer.Option("--peers/--no-peers", help="Also train sb3-contrib's MaskablePPO where it is installed.")
+    ] = True,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Learned decisions a second of the default trainer: playing, learning and logging.
+
+    Example: domino benchmark train --updates 10 --no-peers
+    """
+    from experiments import benchmark
+
+    with _stdout_kept(as_json), _status() as say:
+        result = benchmark.trainer(updates, seed, peers, say)
+    if as_json:
+        _print_json(result)
+        return
+    out = _out()
+    out.print(f"{result['decisions_per_second']:,} learned decisions a second, {result['threads']} threads")
+    out.print(f"{result['decisions']:,} decisions in {result['seconds']:.1f} s: playing, learning and logging")
+    _show_peers(result, "decisions/s")
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Deals, one a line; # begins a comment line.")],
+    deal: Annotated[
+        int | None, typer.Option("--deal", min=1, metavar="N", help="Only the N-th deal of the file.")
+    ] = None,
+    move: Annotated[
+        int | None, typer.Option("--move", min=0, metavar="M", help="The position after M moves; left out: the last.")
+    ] = None,
+    step: Annotated[
+        bool, typer.Option("--step", help="Every position from the deal on; at a terminal, Enter goes on and q leaves.")
+    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="OUT", help="Write the position as an SVG picture.")
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="OUT", help="Write the position as a PNG picture.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print deals from a file, or step through them.
+
+    Example: domino replay deals.txt --deal 1 --step
+
+    Example: domino replay deals.txt --deal 1 --move 5 --png table.png
+    """
+    from experiments.replay import read
+
+    replays = read(file)
+    if deal is not None:
+        if deal > len(replays):
+            raise ValueError(f"--deal {deal}: {file} holds deals 1 to {len(replays)}")
+        replays = replays[deal - 1 : deal]
+    if step and move is not None:
+        raise ValueError("--step shows every position and --move shows one: choose")
+    if move is not None:
+        for one in replays:
+            if move >= len(one.positions):
+                raise ValueError(f"--move {move}: the deal of line {one.line} has moves 0 to {len(one.positions) - 1}")
+    if svg or png:
+        if len(replays) > 1:
+            raise ValueError(f"a picture shows one deal: choose with --deal 1 to --deal {len(replays)}")
+        if step:
+            raise ValueError("a picture shows one position: choose with --move, not --step")
+        _draw(replays[0].positions[-1 if move is None else move], svg, png)
+    if as_json:
+        _print_json({"file": str(file), "deals": [one.as_dict() for one in replays]})
+    else:
+        for one in replays:
+            if not _show_replay(one, move, step):
+                break
+
+
+@app.command()
+def agents(as_json: Json = False) -> None:
+    """List the agents that can be named.
+
+    Example: domino agents
+    """
+    from agents import list_agents
+
+    known = list_agents()
+    if as_json:
+        _print_json({"agents": [{"name": name, "plays": text} for name, text in known]})
+        return
+    table = Table("name", "plays")
+    for name, text in known:
+        table.add_row(name, text)
+    out = _out()
+    out.print(table)
+    out.print("A checkpoint folder is an agent too: runs/…/checkpoints/latest. Options follow a colon, name=value.")
+
+
+@app.command()
+def rules(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A preset; left out: all of them.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the games, or every field of one.
+
+    Example: domino rules sport_club
+    """
+    import dataclasses
+
+    from domino_env import PRESETS, get_rules
+
+    chosen = [get_rules(name)] if name else list(PRESETS.values())
+    if as_json:
+        plain = {one.name: dataclasses.asdict(one) for one in chosen}
+        _print_json({"rules": plain})
+        return
+    fields = [field.name for field in dataclasses.fields(chosen[0]) if field.name != "name"]
+    table = Table("field", *(one.name for one in chosen))
+    for field in fields:
+        table.add_row(field, *(_word(getattr(one, field)) for one in chosen))
+    _out().print(table)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "-"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _out() -> Console:
+    """Standard output; wide enough for its tables where it is no terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def _print_json(result: dict[str, Any]) -> None:
+    """One JSON object on standard output; a figure that is not finite is null."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): clean(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [clean(item) for item in value]
+        if hasattr(value, "tolist"):  # NumPy
+            return clean(value.tolist())
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return str(value) if isinstance(value, Path) else value
+
+    print(json.dumps(clean(result), allow_nan=False))
+
+
+@contextlib.contextmanager
+def _stdout_kept(as_json: bool) -> Iterator[None]:
+    """Where JSON is asked for, whatever else would be printed meanwhile goes to standard error."""
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar with rate and estimate on standard error, only at a terminal; yields show(done, total)."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, rate="")
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+            speed = bar.tasks[0].speed
+            bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield show
+
+
+@contextlib.contextmanager
+def _status() -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says what is being done, only at a terminal; yields say(text)."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    with Console(stderr=True).status("") as status:
+        yield status.update
+
+
+def _show_evaluation(figures: dict[str, Any]) -> None:
+    out = _out()
+    interval = f"({figures['low']:+.2f} to {figures['high']:+.2f}, 95 %)"
+    boards = f"{figures['boards']:,} duplicate boards of {figures['rules']}, seed {figures['seed']}"
+    shares = ("win", "tie", "loss", "out_rate", "block_rate")
+    out.print(
+        f"{figures['a']} over {figures['b']}: {figures['points_per_deal']:+.2f} points a deal {interval}, {boards}"
+    )
+    out.print("  ".join(f"{key} {figures[key]:.1%}" for key in shares))
+    if figures.get("errors"):
+        out.print(
+            f"{figures['errors']} deals forfeited because an agent failed; the first: {figures['faults'][0]}",
+            markup=False,
+        )
+
+
+def _show_peers(result: dict[str, Any], unit: str) -> None:
+    out = _out()
+    if result["peers"]:
+        table = Table("peer", unit, "ours", "ours / theirs", "goal")
+        for name, speed in result["peers"].items():
+            table.add_row(
+                name,
+                f"{speed:,}",
+                f"{result['ours'][name]:,}",
+                f"{result['ratios'][name]:,}",
+                f"{result['goals'][name]:g}",
+            )
+        out.print(table)
+    if result.get("peers_missing"):
+        out.print(
+            f"Not installed, so not compared: {', '.join(result['peers_missing'])} (pip install 'domino-lab\\[peers]')"
+        )
+
+
+def _show_replay(one: Replay, move: int | None, step: bool) -> bool:
+    """Prints the asked positions of a deal; False where the person at the terminal has had enough."""
+    from domino_env import render
+
+    positions = one.positions if step else [one.positions[-1 if move is None else move]]
+    asks = step and sys.stdin.isatty() and sys.stdout.isatty()
+    print(f"line {one.line}: {one.deal.rules.name}, seat {one.deal.leader} leads, {len(one.deal.moves)} moves")
+    for number, position in enumerate(positions):
+        print(render.text(position, color=sys.stdout.isatty()))
+        if asks and number + 1 < len(positions) and input("Enter: on, q: leave ").strip().lower() == "q":
+            return False
+    return True
+
+
+def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:
+    """Writes the pictures; both are drawn before the first is written."""
+    from domino_env import render
+
+    pictures: list[tuple[Path, bytes]] = []
+    if svg:
+        pictures.append((svg, render.svg(position).encode()))
+    if png:
+        from PIL import Image
+
+        buffer = io.BytesIO()
+        Image.fromarray(render.rgb(position)).save(buffer, "PNG")
+        pictures.append((png, buffer.getvalue()))
+    for path, content in pictures:
+        path.write_bytes(content)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command with these words (default: those of the process) and returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = typer.main.get_command(app).main(words or ["--help"], prog_name="domino", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads us has had enough; Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (typer.TyperException, ValueError, OSError) as error:
+        if os.environ.get("DOMINO_TRACEBACK"):
+            raise
+        return _fail(_one_line(error), error.exit_code if isinstance(error, typer.TyperException) else 2)
+    except ImportError as error:
+        if os.environ.get("DOMINO_TRACEBACK") or (hint := _missing(error)) is None:
+            raise
+        return _fail(hint)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    if code == 130:
+        print("domino: interrupted", file=sys.stderr)
+    return code if isinstance(code, int) else 0
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, typer.TyperException):
+        text = error.format_message()
+        if callable(errors := getattr(error.__cause__, "errors", None)):  # pydantic's; the text lacks what was given
+            text += f"; got {errors()[0]['input']!r}"
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    else:
+        text = str(error) or type(error).__name__
+    return " ".join(text.split())
+
+
+def _fail(text: str, code: int = 2) -> int:
+    print(f"domino: {text}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

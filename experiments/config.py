@@ -1,8 +1,8 @@
 """Configs: a YAML file and `key=value` words laid over a dataclass. What the dataclass does not know is an error.
 
-The dataclass says what there is: its fields are the keys, its annotations the types, its defaults the values that a file
-leaves out, and its `__post_init__` (or a method `validate`) what is possible: that one raises `ValueError(key, why)`.
-A nested dataclass is a nested mapping; on the command line its keys are written with dots, `network.width=256`.
+The dataclass says what there is: its fields are the keys, its annotations the types, its defaults what a file leaves
+out, and its `__post_init__` (or a method `validate`) what is possible: that one raises `ValueError(key, why)`. A nested
+dataclass is a nested mapping; on the command line its keys are written with dots, `network.width=256`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,22 +30,24 @@ class ConfigError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader (plain data only) that knows 1e-3 as a number and refuses a key that stands twice."""
+    """SafeLoader (plain data only) that knows 1e-3 as a number and refuses a key that stands there twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key_node, _ in node.value:
             if key_node.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f'key "{key_node.value}" stands twice', key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f'key "{key_node.value}" stands twice', key_node.start_mark
+                )
             seen.add(key_node.value)
         return super().construct_mapping(node, deep=deep)
 
 
-# YAML 1.1 takes 1e-3 and 1.0e4 for text; nobody who writes them means that.
+# YAML 1.1 takes 1e-3, 1.0e4 and -.5 for text; nobody who writes them means that.
 _Loader.yaml_implicit_resolvers = {k: list(v) for k, v in yaml.SafeLoader.yaml_implicit_resolvers.items()}
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    yaml.resolver.re.compile(r"^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    re.compile(r"^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
     list("-+.0123456789"),
 )
 
@@ -56,7 +59,8 @@ def _parse(text: str, source: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
-        raise ConfigError(f"{source}:{at} {error.problem or error.context or 'not YAML'}") from None
+        why = " ".join(part for part in (error.context, error.problem) if part)
+        raise ConfigError(f"{source}:{at} {why or 'not YAML'}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{source}: not YAML: {' '.join(str(error).split())}") from None
 
@@ -67,17 +71,19 @@ def shipped() -> list[str]:
 
 
 def find(path: str | Path) -> Path:
-    """The config file meant by `path`: that file, or the shipped config of that name (`quick`, `configs/quick.yaml`)."""
+    """The file meant by `path`: that file, or the shipped config of that name (`quick`, `configs/quick.yaml`)."""
     path = Path(path)
     if path.is_file():
         return path
     if path.is_dir():
-        raise ConfigError(f"{path} is a folder, not a config file; shipped configs: {', '.join(shipped())}")
+        raise ConfigError(f"{path} is a folder, not a config file; shipped configs: {', '.join(shipped()) or 'none'}")
     if path.parent in (Path("."), Path("configs")) and path.suffix in ("", ".yaml"):
         for folder in SHIPPED:
             if (file := folder / f"{path.stem}.yaml").is_file():
                 return file
-    raise ConfigError(f"no config file {path}{_near(path.stem, shipped())}; shipped configs: {', '.join(shipped())}")
+    raise ConfigError(
+        f"no config file {path}{_near(path.stem, shipped())}; shipped configs: {', '.join(shipped()) or 'none'}"
+    )
 
 
 def load(path: str | Path | None, overrides: Sequence[str], cls: type[T]) -> T:
@@ -173,19 +179,24 @@ def _near(word: str, choices: Sequence[str]) -> str:
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
-def _merge(into: dict[str, Any], new: Mapping[Any, Any], source: str, origin: dict[str, str], prefix: str, cls: type) -> None:
+def _merge(
+    into: dict[str, Any], new: Mapping[Any, Any], source: str, origin: dict[str, str], prefix: str, cls: type
+) -> None:
     """Lays `new` over `into`, nested where the class is, and notes where each key came from."""
     fields, hints = _fields(cls), typing.get_type_hints(cls)
     for key, value in new.items():
         dotted = f"{prefix}{key}"
         if not isinstance(key, str) or key not in fields:
             near = _near(dotted, [prefix + name for name in fields]) or _near(dotted, _keys(cls, prefix))
-            raise ConfigError(f'{source}: unknown key "{dotted}"{near or f"; known: {", ".join(_keys(cls, prefix))}"}')
+            known = "; known: " + ", ".join(_keys(cls, prefix))
+            raise ConfigError(f'{source}: unknown key "{dotted}"{near or known}')
         origin[dotted] = source
         if dataclasses.is_dataclass(hints[key]):
             assert isinstance(hints[key], type)
             if not isinstance(value, Mapping):
-                raise ConfigError(f"{source}: {dotted}: expected the keys {', '.join(_fields(hints[key]))}, got {_said(value)}")
+                raise ConfigError(
+                    f"{source}: {dotted}: expected the keys {', '.join(_fields(hints[key]))}, got {_said(value)}"
+                )
             _merge(into.setdefault(key, {}), value, source, origin, dotted + ".", hints[key])
         else:
             into[key] = value
@@ -232,7 +243,9 @@ def _said(value: Any) -> str:
         return f'"{value}" (text)'
     if isinstance(value, (int, float)):
         return str(value)
-    return {dict: "a mapping", list: "a list"}.get(type(value), f"{value} ({type(value).__name__})")
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return f"{value} ({type(value).__name__})"
 
 
 def _kind(hint: Any) -> str:
@@ -248,12 +261,20 @@ def _kind(hint: Any) -> str:
         return f"a list of {len(args)}: {', '.join(_kind(arg) for arg in args)}"
     if origin is dict:
         return f"a mapping to {_kind(args[1])}"
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null", Path: "a path"}
+    names: dict[Any, str] = {
+        Any: "any value",
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+        type(None): "null",
+        Path: "a path",
+    }
     return names.get(hint, str(hint))
 
 
 def _convert(value: Any, hint: Any) -> Any:
-    """`value` as the type `hint`; ValueError where it is not of it. A bool is no number, "3" is none, 3 is a float too."""
+    """`value` as the type `hint`, or ValueError. A bool is no number, nor is "3"; 3 is a float too."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     wrong = ValueError(f"expected {_kind(hint)}, got {_said(value)}")
     if hint is Any:

@@ -73,7 +73,7 @@ def opponent_tag(name: str, figure: str = "points_per_deal") -> str:
 
 
 def run_folder(runs_dir: str | Path, config: str, seed: int, now: float | None = None) -> Path:
-    """Makes and returns the new, empty folder `<runs_dir>/<config>-<seed>-<time>`; a second one in the same second gets a number."""
+    """Makes the new folder `<runs_dir>/<config>-<seed>-<time>`; one of the same second gets a number."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     stem = Path(runs_dir) / f"{config}-{seed}-{stamp}"
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ class Metrics:
     """TensorBoard events of one run. Refuses unknown tags, and figures that are no numbers."""
 
     def __init__(self, folder: str | Path, *, purge_step: int | None = None) -> None:
-        """Opens a new event file in `folder`; a resumed run gives its first step, and later events of the old file are hidden."""
+        """Opens a new event file in `folder`; a resumed run gives its first step, to hide what came later."""
         self.folder = Path(folder)
         self._writer = SummaryWriter(str(self.folder), purge_step=purge_step)
 
@@ -125,8 +125,10 @@ class Metrics:
         self._writer.add_image(check_tag(tag), picture, step, dataformats="HWC")
 
     def hparams(self, params: Mapping[str, Any], results: Mapping[str, float]) -> None:
-        """The run's settings beside what it reached, once, at its end; in the run's own folder, so that it stays one run."""
-        plain = {key: value if isinstance(value, (bool, int, float, str)) else str(value) for key, value in params.items()}
+        """The run's settings beside what it reached, once, at its end, in the same event file: one run."""
+        plain = {
+            key: value if isinstance(value, (bool, int, float, str)) else str(value) for key, value in params.items()
+        }
         for tag in results:
             check_tag(tag)
         for summary in hparams_summary(plain, dict(results)):
@@ -143,5 +145,7 @@ class Metrics:
     def __enter__(self) -> Metrics:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

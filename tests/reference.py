@@ -286,7 +286,7 @@ def leader_after(table: Table) -> int:
 
 @dataclass
 class Match:
-    """The deals of one row of a batch, one after the other: who leads them and what they add up to (S2, S10, K1, K2)."""
+    """The deals of one row of a batch one after the other: who leads, and what they add up to (S2, S10, K1, K2)."""
 
     game: Game
     deal: int = 0  # deals since the last seeded reset, or of the match

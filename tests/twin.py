@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from tests.reference import GAMES, TILES, Game, Match, Table, Tile, number
 
 from domino_env import make_engine
+from tests.reference import GAMES, TILES, Game, Match, Table, Tile, number
 
 Array = np.ndarray[Any, Any]
 
@@ -169,7 +169,7 @@ class Twin:
             assert self.engine.deal_index().tolist() == [match.deal for match in self.rows]
 
     def is_match_over(self, row: int) -> bool:
-        """S10, K2: after the last four, or at the score that is played to; single deals of kozyol make running matches."""
+        """S10, K2: after the last four, or at the score played to; single deals of kozyol make running matches."""
         match = self.rows[row]
         if self.game.match_to is not None:
             return max(match.score) >= self.game.match_to

@@ -52,22 +52,20 @@ def _shape(shape: Shape) -> str:
             return _face(shape)
 
 
-def _plate(x: float, y: float, w: float, h: float, fill: str, edge: str, width: float) -> str:
-    """A tile's body: the edge lies inside its box."""
-    inset = width / 2
-    box = f'x="{_n(x + inset)}" y="{_n(y + inset)}" width="{_n(w - width)}" height="{_n(h - width)}"'
-    return f'<rect {box} rx="{_n(0.16 * min(w, h))}" fill="{fill}" stroke="{edge}" stroke-width="{_n(width)}"/>'
+def _plate(tile: Face | Back) -> str:
+    body, edge, width = scene.plate_of(tile)
+    box = f'x="{_n(tile.x + width / 2)}" y="{_n(tile.y + width / 2)}" width="{_n(tile.w - width)}"'
+    paint = f'fill="{body}" stroke="{edge}" stroke-width="{_n(width)}"'
+    return f'<rect {box} height="{_n(tile.h - width)}" rx="{_n(scene.corner_of(tile) - width / 2)}" {paint}/>'
 
 
 def _back(tile: Back) -> str:
-    plate = _plate(tile.x, tile.y, tile.w, tile.h, scene.BACK, scene.BACK_EDGE, 1.5)
     points = " ".join(f"{_n(tile.x + x)},{_n(tile.y + y)}" for x, y in scene.diamond_of(tile))
-    return f'<g class="back">{plate}<polygon points="{points}" fill="{scene.BACK_MARK}"/></g>'
+    return f'<g class="back">{_plate(tile)}<polygon points="{points}" fill="{scene.BACK_MARK}"/></g>'
 
 
 def _face(tile: Face) -> str:
-    edge, width = (scene.GOLD, 3.0) if tile.fresh else (scene.IVORY_EDGE, 1.0)
-    parts = [_plate(tile.x, tile.y, tile.w, tile.h, scene.IVORY, edge, width)]
+    parts = [_plate(tile)]
     x1, y1, x2, y2 = scene.groove_of(tile)
     parts.append(
         f'<path d="M{_n(tile.x + x1)} {_n(tile.y + y1)}L{_n(tile.x + x2)} {_n(tile.y + y2)}" '

@@ -1,7 +1,8 @@
 """The table as an array of pixels: render mode "rgb_array". Needs Pillow (extra `render`)."""
 
+import importlib
 from functools import lru_cache
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from domino_env.render.seats import View
 
 _FINE = 4  # every small shape is drawn this many times larger and shrunk once, for smooth edges
 _SMALLEST = 16  # pixels
+_ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
 def rgb(snapshot: Snapshot, view: View = None, size: tuple[int, int] = (scene.WIDTH, scene.HEIGHT)) -> np.ndarray:
@@ -27,41 +29,98 @@ def rgb(snapshot: Snapshot, view: View = None, size: tuple[int, int] = (scene.WI
         ImportError: without Pillow.
         ValueError: an unknown view, a size that is none, or moves that do not make the snapshot's line.
     """
-    width, height = size
-    if not all(isinstance(side, int | np.integer) and side >= _SMALLEST for side in size):
-        raise ValueError(f"size must be two whole numbers of pixels, each at least {_SMALLEST}, got {size!r}")
-    image_module = _pillow("Image")
+    width, height = _check_size(size)
     shapes = scene.scene_of(snapshot, view)
     scale = min(width / scene.WIDTH, height / scene.HEIGHT)
     left, top = (width - scale * scene.WIDTH) / 2, (height - scale * scene.HEIGHT) / 2
-    image = image_module.fromarray(_ground(int(width), int(height)))
+    image = _ground(width, height).copy()
     pen = _pillow("ImageDraw").Draw(image)
     for shape in shapes:
         x, y = left + scale * shape.x, top + scale * shape.y
         match shape:
             case Words(_, _, words, points, fill, anchor):
-                font = _font(scale * points)
-                # Pillow's own middle takes account of letters that hang down; ours is that of a capital letter.
-                pen.text((x, y + 0.35 * scale * points), words, fill, font, _ANCHORS[anchor])
+                # The middle of a capital letter, whose height is about 0.7 of the size.
+                pen.text((x, y + 0.35 * scale * points), words, fill, _font(scale * points), _ANCHORS[anchor])
             case Rect(_, _, w, h, r, fill):
-                px, py = round(x), round(y)
-                mask = _box(max(1, round(x + scale * w) - px), max(1, round(y + scale * h) - py), scale * r)
-                image.paste(fill, (px, py), mask)
+                mask = _box(_at_least_one(scale * w), _at_least_one(scale * h), scale * r)
+                image.paste(fill, (round(x), round(y)), mask)
             case Face() | Back():
-                px, py = round(x), round(y)
                 sprite = _sprite(shape._replace(x=0.0, y=0.0), scale)
-                image.paste(sprite, (px, py), sprite)
+                image.paste(sprite, (round(x), round(y)), sprite)
     return np.array(image)
 
 
-_ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
+def _check_size(size: object) -> tuple[int, int]:
+    if isinstance(size, tuple | list) and len(size) == 2:
+        width, height = size
+        if all(isinstance(side, int | np.integer) and side >= _SMALLEST for side in size):
+            return int(width), int(height)
+    raise ValueError(f"size must be (width, height) in whole pixels, each at least {_SMALLEST}, got {size!r}")
 
 
-def _pillow(name: str) -> ModuleType:
+def _at_least_one(length: float) -> int:
+    return max(1, round(length))
+
+
+def _pillow(name: str) -> Any:
     """A module of Pillow, imported only when a picture is asked for."""
     try:
-        import importlib
-
         return importlib.import_module(f"PIL.{name}")
     except ImportError as error:
         raise ImportError("drawing the table as pixels needs Pillow: pip install domino-lab[render]") from error
+
+
+@lru_cache(maxsize=64)
+def _font(points: float) -> Any:
+    """Pillow's own font, so that a picture does not depend on the fonts of the machine."""
+    return _pillow("ImageFont").load_default(max(1.0, points))
+
+
+@lru_cache(maxsize=512)
+def _box(w: int, h: int, r: float) -> Any:
+    """A mask of a filled rectangle with round corners."""
+    mask = _pillow("Image").new("L", (w * _FINE, h * _FINE))
+    _pillow("ImageDraw").Draw(mask).rounded_rectangle((0, 0, w * _FINE - 1, h * _FINE - 1), r * _FINE, fill=255)
+    return mask.reduce(_FINE)
+
+
+@lru_cache(maxsize=1024)
+def _sprite(tile: Face | Back, scale: float) -> Any:
+    """A tile that lies at (0, 0), with a transparent outside."""
+    w, h, fine = _at_least_one(scale * tile.w), _at_least_one(scale * tile.h), _FINE * scale
+    body, edge, width = scene.plate_of(tile)
+    image = _pillow("Image").new("RGB", (w * _FINE, h * _FINE), edge)
+    pen = _pillow("ImageDraw").Draw(image)
+    box = (width * fine, width * fine, w * _FINE - 1 - width * fine, h * _FINE - 1 - width * fine)
+    pen.rounded_rectangle(box, max(0.0, scene.corner_of(tile) - width) * fine, fill=body)
+    if isinstance(tile, Back):
+        pen.polygon([(x * fine, y * fine) for x, y in scene.diamond_of(tile)], fill=scene.BACK_MARK)
+    else:
+        pen.line([xy * fine for xy in scene.groove_of(tile)], fill=scene.IVORY_EDGE, width=max(1, round(1.2 * fine)))
+        for x, y, r, fill in scene.pips_of(tile):
+            pen.ellipse([(x - r) * fine, (y - r) * fine, (x + r) * fine, (y + r) * fine], fill=fill)
+    image = image.reduce(_FINE)
+    image.putalpha(_box(w, h, scale * scene.corner_of(tile)))
+    return image
+
+
+@lru_cache(maxsize=8)
+def _ground(width: int, height: int) -> Any:
+    """The empty table in its room; the felt grows darker towards the rim."""
+    scale = min(width / scene.WIDTH, height / scene.HEIGHT)
+    left, top = (width - scale * scene.WIDTH) / 2, (height - scale * scene.HEIGHT) / 2
+    image = _pillow("Image").new("RGB", (width, height), scene.ROOM)
+    rim, felt = scene.ground()
+    for rect, fill in ((rim, rim.fill), (felt, _shade(felt, scale))):
+        mask = _box(_at_least_one(scale * rect.w), _at_least_one(scale * rect.h), scale * rect.r)
+        image.paste(fill, (round(left + scale * rect.x), round(top + scale * rect.y)), mask)
+    return image
+
+
+def _shade(felt: Rect, scale: float) -> Any:
+    w, h = _at_least_one(scale * felt.w), _at_least_one(scale * felt.h)
+    y, x = np.ogrid[:h, :w]
+    # As the SVG's gradient: the edge's colour is reached at three quarters of the box.
+    share = np.minimum(1.0, np.hypot((x + 0.5) / w - 0.5, (y + 0.5) / h - 0.5) / 0.75)[..., None]
+    inner, outer = (np.array(_pillow("ImageColor").getrgb(colour)) for colour in (scene.FELT, scene.FELT_EDGE))
+    return _pillow("Image").fromarray(np.rint(inner + (outer - inner) * share).astype(np.uint8))

@@ -49,7 +49,8 @@ def text(snapshot: Snapshot, view: View = None, color: bool = False, lang: str =
         rows += [[], *_across(seat, words)]
     rows += [[], _last_moves(snapshot, story, words)]
     result = result_of(snapshot, words)
-    rows += [[("   ".join(result), _BOLD)]] if result else []
+    for part in (result[:2], result[2:]):
+        rows += [[(line, _BOLD)] for line in wrap("   ".join(part), WIDTH)]
     return "\n".join(_join(row, color) for row in rows) + "\n"
 
 
@@ -120,7 +121,7 @@ def _middle(board: list[list[Run]], left: list[Place], right: list[Place], words
     """Board and side seats next to each other, each in the middle of the height."""
     columns = [_beside(left, words, True), board, _beside(right, words, False)]
     height = max(_LEAST, *(len(column) for column in columns))
-    padded = []
+    padded: list[list[list[Run]]] = []
     for column in columns:
         above = (height - len(column)) // 2
         padded.append([[] for _ in range(above)] + column + [[] for _ in range(height - above - len(column))])

@@ -1,14 +1,15 @@
 """The table as a list of shapes on a frame of 960 x 720, which the SVG and the RGB renderer only have to paint.
 
-On the left the table: the line in the middle, the hands around it, the mover's hand framed. On the right a panel: rules,
-deal, score, whose turn it is, the last moves, the result. Every shape has its place in the frame in units of a pixel.
+On the left the table: the line in the middle, the hands around it, the mover's hand framed. On the right a panel:
+rules, deal, score, whose turn it is, the last moves, the result. Places and sizes are in pixels of that frame.
 """
 
+from textwrap import wrap
 from typing import NamedTuple
 
 from domino_env.render.line import Snapshot, Story, story_of
 from domino_env.render.seats import Place, Side, View, places_of
-from domino_env.render.snake import PICTURE, Snake, place
+from domino_env.render.snake import PICTURE, PICTURE_HEIGHT, Snake, place
 from domino_env.render.words import result_of, side_names, words_of
 from domino_env.tiles import HIGH, LOW, tile_index
 
@@ -25,10 +26,10 @@ PIPS = ("", "#1f66ad", "#1d8044", "#b3261e", "#6b3fa0", "#b8620a", "#222222")  #
 # Places. The table is a square-ish field, the panel a column.
 _TABLE = (8.0, 8.0, 738.0, 704.0)
 _CENTRE = (377.0, 360.0)
-_CELL = 16.5  # a cell of the snake: half of half a tile
-_HALF = 25.0  # half of a tile in a hand
+_CELL = 16.0  # a cell of the snake: half of half a tile
+_HALF = {"top": 30.0, "bottom": 30.0, "left": 25.0, "right": 25.0}  # half a tile of a hand, at most
 _GAP = 3.0  # between tiles of a hand
-_STRIP = 22.0  # from the frame of the table to the hands
+_STRIP = 20.0  # from the frame of the table to the hands
 _HEAD = 70.0  # for the chips above the hand of a side seat
 _PANEL = (766.0, 946.0)  # left and right
 _LAST = 12  # moves in the panel
@@ -105,7 +106,7 @@ def pips_of(face: Face) -> list[Pip]:
     standing = face.h > face.w
     half = (face.h if standing else face.w) / 2
     short = face.w if standing else face.h
-    reach, r = 0.27 * short, 0.105 * short
+    reach, r = 0.27 * short, 0.115 * short
     pips = []
     for k, number in enumerate((face.first, face.second)):
         for dx, dy in _SPOTS[number]:
@@ -113,6 +114,18 @@ def pips_of(face: Face) -> list[Pip]:
             x, y = (aside, along) if standing else (along, short - aside)
             pips.append(Pip(x, y, r, PIPS[number]))
     return pips
+
+
+def plate_of(tile: Face | Back) -> tuple[str, str, float]:
+    """Body colour, edge colour and width of the edge, which lies inside the tile's box."""
+    if isinstance(tile, Back):
+        return BACK, BACK_EDGE, 1.5
+    return (IVORY, GOLD, 3.0) if tile.fresh else (IVORY, IVORY_EDGE, 1.0)
+
+
+def corner_of(tile: Face | Back) -> float:
+    """Radius of a tile's corners."""
+    return 0.16 * min(tile.w, tile.h)
 
 
 def groove_of(face: Face) -> tuple[float, float, float, float]:
@@ -149,29 +162,23 @@ def ground() -> list[Rect]:
 
 def _shadowed(tiles: list[Face | Back], depth: float) -> list[Shape]:
     """Tiles above their shadows; no shadow falls on a neighbour."""
-    return [Rect(t.x + depth, t.y + depth, t.w, t.h, 0.16 * min(t.w, t.h), SHADOW) for t in tiles] + list(tiles)
+    return [*(Rect(t.x + depth, t.y + depth, t.w, t.h, corner_of(t), SHADOW) for t in tiles), *tiles]
 
 
 def _line(snake: Snake, last: int) -> list[Shape]:
-    x0, y0 = _CENTRE[0], _CENTRE[1] - PICTURE.thick * _CELL / 2
+    # Nearly all tiles on one arm need a row more than there is room for: the line is then drawn smaller.
+    cell = _CELL * min(1.0, PICTURE_HEIGHT / 2 / max(snake.reach(), 1.0))
+    x0, y0 = _CENTRE[0], _CENTRE[1] - PICTURE.thick * cell / 2
     tiles: list[Face | Back] = [
-        Face(
-            x0 + t.x * _CELL + 0.5,
-            y0 + t.y * _CELL + 0.5,
-            t.w * _CELL - 1,
-            t.h * _CELL - 1,
-            t.first,
-            t.second,
-            t.ply == last,
-        )
+        Face(x0 + t.x * cell, y0 + t.y * cell, t.w * cell - 1, t.h * cell - 1, t.first, t.second, t.ply == last)
         for t in snake.tiles
     ]
     shapes = _shadowed(tiles, 2.5)
     for letter, end in zip("LR", snake.ends or ()):
-        x, y = x0 + end.x * _CELL, y0 + end.y * _CELL
+        x, y = x0 + end.x * cell, y0 + end.y * cell
         dx, dy = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}[end.heading]
         r = 10.0
-        x, y = x + dx * (r + 4), y + dy * (r + 4)
+        x, y = x + dx * (r + 4) - 0.5, y + dy * (r + 4) - 0.5
         shapes += [Rect(x - r, y - r, 2 * r, 2 * r, r, GOLD), Words(x, y, letter, 14, INK, "middle")]
     return shapes
 
@@ -185,7 +192,7 @@ def _side(snapshot: Snapshot, side: Side, seats: list[Place]) -> list[Shape]:
     for i, seat in enumerate(reversed(seats) if side == "left" else seats):
         # The largest hand that fits sets the size; on the sides it stays where it is while tiles go.
         most = max(len(snapshot["dealt"][seat.seat]), len(seat.tiles), 1)
-        half = min(_HALF, (room - 24 - (0 if across else _HEAD) + _GAP) / most - _GAP)
+        half = min(_HALF[side], (room - 24 - (0 if across else _HEAD) + _GAP) / most - _GAP)
         middle = room * (i + 0.5)
         if across:
             length = (half + _GAP) * max(len(seat.tiles), 1) - _GAP
@@ -274,7 +281,7 @@ def _panel(snapshot: Snapshot, story: Story) -> list[Shape]:
         shapes.append(Words(x, y, name, 16, _colour(snapshot, side)))
         shapes.append(Words(end, y, str(points), 20, PALE, "end"))
         y += step
-    result = result_of(snapshot)
+    result = [line for words in result_of(snapshot) for line in wrap(words, 24)]
     if not snapshot["over"]:
         y += 8
         shapes.append(Words(x, y, f"seat_{snapshot['to_move']} {_WORDS['turn']}", 17, GOLD))
@@ -288,10 +295,10 @@ def _panel(snapshot: Snapshot, story: Story) -> list[Shape]:
 
 def _moves(snapshot: Snapshot, story: Story, y: float, bottom: float) -> list[Shape]:
     """The last moves, as many as fit, the latest at the bottom."""
-    x, end = _PANEL
+    x = _PANEL[0]
     shapes: list[Shape] = [Words(x, y, _WORDS["moves"], 14, GREY)]
     y += 24
-    fit = min(_LAST, int((bottom - y) // 26))
+    fit = max(1, min(_LAST, int((bottom - y) // 26)))
     for seat, move in list(zip(story.movers, snapshot["moves"]))[-fit:]:
         shapes.append(Words(x, y, f"seat_{seat}", 15, _colour(snapshot, seat)))
         if move == "pass":

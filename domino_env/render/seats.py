@@ -1,6 +1,7 @@
 """Who is seen from where: the view of a picture, the side of the table each seat has, what may be shown of it."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 from domino_env.render.line import Snapshot, Story
@@ -70,9 +71,9 @@ def places_of(snapshot: Snapshot, story: Story, view: View) -> dict[Side, list[P
     }
 
 
-def _check_view(view: View, seats: int) -> int | None:
+def _check_view(view: object, seats: int) -> int | None:
     if view is None or view == "all":
         return None
-    if isinstance(view, bool) or not isinstance(view, int) or not 0 <= view < seats:
+    if isinstance(view, bool) or not isinstance(view, Integral) or not 0 <= view < seats:
         raise ValueError(f'view must be None, "all" or a seat 0..{seats - 1}, got {view!r}')
-    return view
+    return int(view)

@@ -30,7 +30,7 @@ class Grid:
         return 2 * self.tall - self.thick
 
 
-# Four cells to a tile's length; 18 half tiles to the board. A line of all 28 tiles fits PICTURE_HEIGHT, even on one arm.
+# Four cells to a tile's length. A line stays within PICTURE_HEIGHT cells, unless 26 tiles or more lie on one arm.
 PICTURE = Grid(along=4, thick=2, slim=2, tall=4, width=36)
 PICTURE_HEIGHT = 28
 
@@ -66,6 +66,11 @@ class Snake(NamedTuple):
 
     tiles: list[Placed]  # in the order of the line, left end first
     ends: tuple[End, End] | None  # left, right; None before the lead
+
+    def reach(self, grid: Grid = PICTURE) -> float:
+        """Cells from the middle of the first row to the farthest edge of a tile above or below it."""
+        middle = grid.thick / 2
+        return max((max(middle - tile.y, tile.y + tile.h - middle) for tile in self.tiles), default=0.0)
 
 
 def place(line: list[Laid], grid: Grid = PICTURE) -> Snake:

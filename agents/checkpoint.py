@@ -1,0 +1,292 @@
+"""Checkpoints: folders that hold all that a bit-equal resume needs, and nothing that can run code.
+
+`<run>/checkpoints/<updates>/` holds `model.safetensors`, `optimizer.safetensors` and `state.json` (config, rules, counters,
+sums over all three files). It is written under another name beside its place, forced to the disk and renamed, so that a
+crash, a full disk or a power cut leaves the earlier ones as they were; `latest` is a link to the newest, swapped at once.
+Loading looks at sums, versions, names and shapes, and says in one line what is wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from agents.networks import NETWORKS, Policy, make_actor
+from domino_env.observation import layout_of
+from domino_env.rules import Rules, get_rules
+from domino_env.tiles import NUM_ACTIONS
+
+FORMAT = 1  # of the folder; moves when an older version could not read it
+LATEST = "latest"
+_TENSORS = ("model.safetensors", "optimizer.safetensors")
+_STATE = "state.json"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used, or could not be written; the text says which and why, in one line."""
+
+
+@dataclass
+class Checkpoint:
+    """The contents of a checkpoint folder."""
+
+    folder: Path
+    model: dict[str, Tensor]  # parameters, "actor.…" and "critic.…"
+    optimizer: dict[str, Tensor]
+    state: dict[str, Any]  # plain data
+
+    @property
+    def run(self) -> Path:
+        """The run folder it lies in."""
+        return self.folder.parent.parent
+
+    @property
+    def rules(self) -> Rules:
+        """The game it was trained for; CheckpointError where this version knows none like it."""
+        said = self.state["rules"]
+        try:
+            rules = get_rules(said["name"], **said["overrides"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise CheckpointError(f"{self.folder}: its rules are not known here: {error}") from None
+        if dataclasses.asdict(rules) != said["fields"]:
+            raise CheckpointError(f"{self.folder}: the preset {said['name']!r} has changed since this was trained")
+        return rules
+
+
+def describe_rules(rules: Rules) -> dict[str, Any]:
+    """How a game stands in state.json: its preset, what differs from it, and every field."""
+    return {"name": rules.name, "overrides": rules.overrides(), "fields": dataclasses.asdict(rules)}
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------------
+
+
+def save(
+    checkpoints: str | Path,
+    updates: int,
+    model: Mapping[str, Tensor],
+    optimizer: Mapping[str, Tensor],
+    state: Mapping[str, Any],
+    keep: int = 3,
+) -> Path:
+    """Writes `<checkpoints>/<updates>/`, points `latest` at it, and removes all but the newest `keep` up to it.
+
+    Raises:
+        CheckpointError: it could not be written (a full disk); what was there before is there still.
+    """
+    checkpoints = Path(checkpoints)
+    final = checkpoints / f"{updates:08d}"
+    unfinished = checkpoints / f".{final.name}.{uuid.uuid4().hex[:8]}"
+    try:
+        unfinished.mkdir(parents=True)
+        sums = {}
+        for name, tensors in zip(_TENSORS, (model, optimizer), strict=True):
+            data = safetensors.torch.save({key: value.detach().cpu().clone() for key, value in tensors.items()})
+            sums[name] = hashlib.sha256(data).hexdigest()
+            _write(unfinished / name, data)
+        whole = {"format": FORMAT, **state, "sha256": sums}
+        whole["sha256"][_STATE] = _sum(whole)
+        _write(unfinished / _STATE, (json.dumps(whole, indent=1) + "\n").encode())
+        _sync(unfinished)
+        _replace(unfinished, final)
+        _point(checkpoints / LATEST, final.name)
+        _sync(checkpoints)
+    except OSError as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise CheckpointError(f"{final} could not be saved ({error.strerror}); earlier checkpoints are intact") from error
+    for old in [folder for folder in _folders(checkpoints) if folder.name <= final.name][:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Forces the names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Renames a folder, over one that may be there (a resume after a damaged checkpoint saves it anew)."""
+    if target.exists():
+        gone = source.with_name(source.name + ".old")
+        target.rename(gone)
+        source.rename(target)
+        shutil.rmtree(gone, ignore_errors=True)
+    else:
+        source.rename(target)
+
+
+def _point(link: Path, target: str) -> None:
+    """Makes `link` a link to `target` in one step."""
+    unfinished = link.with_name(f".{link.name}.{uuid.uuid4().hex[:8]}")
+    unfinished.symlink_to(target, target_is_directory=True)
+    try:
+        unfinished.replace(link)
+    except OSError:
+        unfinished.unlink()
+        raise
+
+
+def _sum(state: Mapping[str, Any]) -> str:
+    """The sum over state.json, which stands in it: over all the rest in one fixed spelling."""
+    sums = {key: value for key, value in state["sha256"].items() if key != _STATE}
+    return hashlib.sha256(json.dumps({**state, "sha256": sums}, sort_keys=True).encode()).hexdigest()
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------------
+
+
+def load(folder: str | Path) -> Checkpoint:
+    """Reads one checkpoint folder and checks it.
+
+    Raises:
+        CheckpointError: it is no checkpoint, incomplete, damaged, edited, or of another version.
+    """
+    folder = Path(folder).resolve()
+    if not (folder / _STATE).is_file():
+        raise CheckpointError(f"{folder} is not a checkpoint: it has no {_STATE}")
+    try:
+        state = json.loads((folder / _STATE).read_bytes())
+        version, sums = state["format"], state["sha256"]
+        intact = sums[_STATE] == _sum(state)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CheckpointError(f"{folder}: {_STATE} is damaged") from None
+    if version != FORMAT:
+        raise CheckpointError(f"{folder} has format {version!r}; this version reads format {FORMAT}")
+    if not intact:
+        raise CheckpointError(f"{folder}: {_STATE} was damaged or edited: its sum is another")
+    contents = []
+    for name in _TENSORS:
+        try:
+            data = (folder / name).read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{folder}: {name} cannot be read: {error.strerror}") from None
+        if hashlib.sha256(data).hexdigest() != sums.get(name):
+            raise CheckpointError(f"{folder}: {name} was damaged or edited: its sum is not the one in {_STATE}")
+        try:
+            contents.append(safetensors.torch.load(data))
+        except SafetensorError as error:
+            raise CheckpointError(f"{folder}: {name} cannot be read: {error}") from None
+    return Checkpoint(folder, contents[0], contents[1], state)
+
+
+def resolve(path: str | Path) -> Path:
+    """The checkpoint folder that is meant: a checkpoint itself, or the newest of a run or of its folder of checkpoints.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist")
+    if (path / _STATE).exists() or path.name.isdigit():
+        return path.resolve()
+    for checkpoints in (path / "checkpoints", path):
+        if (checkpoints / LATEST).exists():
+            return (checkpoints / LATEST).resolve()
+        if folders := _folders(checkpoints):
+            return folders[-1].resolve()
+    raise CheckpointError(f"{path} is neither a run nor a checkpoint: it has no {_STATE} and no checkpoints in it")
+
+
+def resume(path: str | Path, refused: Callable[[CheckpointError], None]) -> Checkpoint:
+    """The checkpoint that is meant, or the newest before it that can be used.
+
+    Args:
+        path: a run, or one of its checkpoints.
+        refused: is told what is wrong with each that cannot be used.
+
+    Raises:
+        CheckpointError: none can be used.
+    """
+    wanted = resolve(path)
+    candidates = [wanted, *(f for f in reversed(_folders(wanted.parent)) if f.name < wanted.name)]
+    for folder in candidates:
+        try:
+            return load(folder)
+        except CheckpointError as error:
+            refused(error)
+    raise CheckpointError(f"{path} has no checkpoint that can be used; refused: {len(candidates)}")
+
+
+def _folders(checkpoints: Path) -> list[Path]:
+    """Checkpoint folders, oldest first."""
+    if not checkpoints.is_dir():
+        return []
+    return sorted(f for f in checkpoints.iterdir() if f.name.isdigit() and f.is_dir() and not f.is_symlink())
+
+
+def fill(into: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) -> None:
+    """Copies `tensors` into those of the same names.
+
+    Raises:
+        CheckpointError: a name that is missing or not known, or another shape or type; nothing is copied then.
+    """
+    for name in sorted(into.keys() - tensors.keys()):
+        raise CheckpointError(f"{where}: {name} is missing")
+    for name in sorted(tensors.keys() - into.keys()):
+        raise CheckpointError(f"{where}: {name} is not known to this network")
+    for name, target in into.items():
+        source = tensors[name]
+        if source.shape != target.shape or source.dtype != target.dtype:
+            raise CheckpointError(
+                f"{where}: {name} is {source.dtype} {tuple(source.shape)}, expected {target.dtype} {tuple(target.shape)}"
+            )
+    with torch.no_grad():
+        for name, target in into.items():
+            target.copy_(tensors[name])
+
+
+def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample: bool = False) -> Policy:
+    """The agent that was saved.
+
+    Args:
+        folder: a checkpoint, or a run, of which the newest is taken.
+        rules: the game it is to play; None: the one it was trained for.
+        sample: play by the probabilities; else always the likeliest action, which is the stronger.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used, or is of other rules.
+    """
+    checkpoint = load(resolve(folder))
+    trained = checkpoint.rules
+    if rules is not None and (wanted := get_rules(rules)) != trained:
+        raise CheckpointError(f"{folder} was trained for {_called(trained)}, not for {_called(wanted)}")
+    layout = layout_of(trained)
+    said = checkpoint.state.get("policy", {})
+    if said.get("network") not in NETWORKS:
+        raise CheckpointError(f"{folder}: network {said.get('network')!r} is not known; known: {', '.join(NETWORKS)}")
+    for key, ours in (("bits", layout.size), ("actions", NUM_ACTIONS)):
+        if said.get(key) != ours:
+            raise CheckpointError(f"{folder}: its network has {said.get(key)} {key}, this version has {ours}")
+    actor = make_actor(said["network"], layout, said["hidden"], torch.Generator())
+    ours = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
+    fill(ours, {name: t for name, t in checkpoint.model.items() if name.startswith("actor.")}, str(folder))
+    return Policy(actor.requires_grad_(False), trained, str(folder), sample=sample)
+
+
+def _called(rules: Rules) -> str:
+    return " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())])

@@ -1,0 +1,566 @@
+"""PPO self-play: four seats share one network and play each other (Schulman and others 2017).
+
+An update is a number of fresh deals, played to their end; forced moves are played without asking the network and are not
+learned from. The default critic sees all four hands, and the advantages of a deal are one sequence through all its seats,
+in the sign of the leader's pair (`advantage: deal`): what one seat does is judged at the very next decision, whoever makes
+it. With `advantage: seat` every seat has a sequence of its own decisions, and the critic sees what the seat sees.
+
+The actor and the critic share nothing, so each learns on a core of its own, and the result is the same to the bit however
+the threads are scheduled and however many there are. All chance of an update follows from (seed, number of the update).
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from agents.buffers import Rollout, gae, join
+from agents.networks import ILLEGAL, Critic, MaskedCategorical, Policy, make_actor, to_bits, to_mask
+from domino_env.engine import Engine, make_engine
+from domino_env.line import select_bit
+from domino_env.rules import Rules, get_rules
+from domino_env.tiles import NUM_ACTIONS, PASS
+
+T = TypeVar("T")
+
+#: The deals of an update are always played in so many parts, whatever the number of threads, so that it changes no result.
+PARTS = 2
+
+_COUNTERS = ("updates", "decisions", "deals", "cpu_seconds", "seconds")
+
+
+@dataclass
+class PPOConfig:
+    """Settings of a run; a YAML in configs/ holds only what differs."""
+
+    seed: int = 1  # of all chance in the run
+    runs_dir: str = "runs"  # where the run's folder is made
+    rules: str = "sport_book"  # a preset's name
+    rule_overrides: dict[str, Any] = field(default_factory=dict)  # fields of Rules
+    total_minutes: float = 3.0  # CPU time of training / threads: minutes by the clock where the cores are free
+    total_updates: int | None = None  # where given, it counts instead of total_minutes
+    checkpoint_every: float = 1.0  # in the unit of the total: minutes, or updates
+    keep_checkpoints: int = 3  # the newest that stay
+    evaluate_every: float = 0.5  # in the unit of the total
+    evaluate_boards: int = 500  # duplicate boards of an evaluation on the way
+    eval_boards: int = 4000  # duplicate boards of the evaluation at the end, others than on the way
+    opponents: list[str] = field(default_factory=lambda: ["random", "greedy", "club"])
+    device: str = "cpu"
+    threads: int = 2  # cores that are used; the result does not depend on it
+    precision: Literal["auto", "bf16", "float32"] = "auto"  # auto: bf16 where the processor has it
+    network: Literal["mlp", "public_private"] = "mlp"
+    hidden: list[int] = field(default_factory=lambda: [256, 256])
+    critic_hidden: list[int] = field(default_factory=lambda: [256, 256])
+    advantage: Literal["deal", "seat"] = "deal"
+    deals: int = 2048  # played for each update
+    epochs: int = 2
+    minibatch: int = 1024
+    learning_rate: float = 1e-3
+    learning_rate_end: float = 1e-4
+    entropy_coef: float = 0.04
+    entropy_coef_end: float = 0.004
+    clip: float = 0.2
+    gae_lambda: float = 0.5
+    reward_scale: float = 20.0  # rewards are divided by it
+    max_grad_norm: float = 0.5
+    adam_eps: float = 1e-5
+
+    def __post_init__(self) -> None:
+        for key in ("keep_checkpoints", "threads", "deals", "epochs", "minibatch"):
+            if getattr(self, key) < 1:
+                raise ValueError(key, f"must be at least 1, got {getattr(self, key)}")
+        for key in ("total_minutes", "checkpoint_every", "evaluate_every", "learning_rate", "reward_scale"):
+            if getattr(self, key) <= 0:
+                raise ValueError(key, f"must be above 0, got {getattr(self, key)}")
+        for key in ("max_grad_norm", "adam_eps", "clip"):
+            if getattr(self, key) <= 0:
+                raise ValueError(key, f"must be above 0, got {getattr(self, key)}")
+        for key in ("seed", "learning_rate_end", "entropy_coef", "entropy_coef_end"):
+            if getattr(self, key) < 0:
+                raise ValueError(key, f"must not be negative, got {getattr(self, key)}")
+        for key in ("evaluate_boards", "eval_boards"):
+            if getattr(self, key) < 2:
+                raise ValueError(key, f"must be at least 2, for an interval, got {getattr(self, key)}")
+        for key in ("hidden", "critic_hidden"):
+            if not getattr(self, key) or min(getattr(self, key)) < 1:
+                raise ValueError(key, f"must be one width or more, each at least 1, got {getattr(self, key)}")
+        if self.total_updates is not None and self.total_updates < 1:
+            raise ValueError("total_updates", f"must be at least 1, got {self.total_updates}")
+        if not 0 <= self.gae_lambda <= 1:
+            raise ValueError("gae_lambda", f"must be in 0..1, got {self.gae_lambda}")
+        if self.deals < PARTS:
+            raise ValueError("deals", f"must be at least {PARTS}, got {self.deals}")
+        try:
+            device = torch.device(self.device)
+        except RuntimeError:
+            raise ValueError("device", f"must be cpu or cuda, got {self.device!r}") from None
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError("device", f"{self.device} is not there; this machine has cpu")
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError("device", f"must be cpu or cuda, got {self.device!r}")
+        rules = self.get_rules()
+        if self.advantage == "deal" and rules.num_sides != 2:
+            raise ValueError("advantage", f"deal needs two sides, {rules.name} has {rules.num_sides}; use seat")
+
+    def get_rules(self) -> Rules:
+        """The game; ValueError("rules", why) for one that is not."""
+        try:
+            return get_rules(self.rules, **self.rule_overrides)
+        except (ValueError, TypeError) as error:
+            raise ValueError("rule_overrides" if self.rule_overrides else "rules", str(error)) from None
+
+    def dtype(self) -> torch.dtype:
+        """What the networks compute in; parameters, losses and optimisers are always float32."""
+        if self.precision == "auto":
+            cuda = torch.device(self.device).type == "cuda"
+            fast = torch.cuda.is_bf16_supported() if cuda else torch.cpu._is_avx512_bf16_supported()
+            return torch.bfloat16 if fast else torch.float32
+        return torch.bfloat16 if self.precision == "bf16" else torch.float32
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------------
+
+
+def _flatten(module: nn.Module) -> tuple[Tensor, list[Tensor]]:
+    """Moves all parameters of a module into one vector; returns it, and a view of it for each parameter.
+
+    Each begins at a multiple of 64 bytes, so that it is read no slower for lying there.
+    """
+    parameters = list(module.parameters())
+    starts, size = [], 0
+    for parameter in parameters:
+        starts.append(size)
+        size += -(-parameter.numel() // 32) * 32
+    flat = torch.zeros(size, dtype=parameters[0].dtype, device=parameters[0].device)
+    views = [flat[s : s + p.numel()].view_as(p) for s, p in zip(starts, parameters, strict=True)]
+    for view, parameter in zip(views, parameters, strict=True):
+        view.copy_(parameter.detach())
+        parameter.data = view
+    return flat, views
+
+
+class Learner:
+    """A network and its optimiser. Parameters are float32 in one vector; a copy in the type of the arithmetic computes."""
+
+    def __init__(self, network: nn.Module, config: PPOConfig) -> None:
+        dtype = config.dtype()
+        self.network = network.to(config.device)  # float32: what is saved
+        self.flat, self._views = _flatten(self.network)
+        self.flat.grad = torch.zeros_like(self.flat)
+        self._grads = _views_like(self.flat.grad, self._views, self.flat)
+        self.fast = self.network  # what computes
+        self._fast_flat: Tensor | None = None
+        if dtype != torch.float32:
+            self.fast = copy.deepcopy(self.network).to(dtype)
+            self._fast_flat, _ = _flatten(self.fast)
+        self.parameters = list(self.fast.parameters())
+        self.max_grad_norm = config.max_grad_norm
+        self.optimizer = torch.optim.Adam([self.flat], lr=config.learning_rate, eps=config.adam_eps, fused=True)
+        self.moments = (torch.zeros_like(self.flat), torch.zeros_like(self.flat))
+        self.restore(0)
+
+    def step(self, outputs: Tensor, grads: Tensor, learning_rate: float) -> Tensor:
+        """One step down the gradient whose part above `outputs` is `grads`; returns its norm before clipping, ()."""
+        for into, grad in zip(self._grads, torch.autograd.grad(outputs, self.parameters, grads), strict=True):
+            into.copy_(grad)
+        assert self.flat.grad is not None
+        norm = torch.linalg.vector_norm(self.flat.grad)
+        self.flat.grad.mul_((self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
+        self.optimizer.param_groups[0]["lr"] = learning_rate
+        self.optimizer.step()
+        self.refresh()
+        return norm
+
+    def refresh(self) -> None:
+        """Brings the copy that computes up to date."""
+        if self._fast_flat is not None:
+            self._fast_flat.copy_(self.flat)
+
+    def restore(self, steps: int) -> None:
+        """Gives the optimiser its moments, as they stand in `moments`, and its count of steps."""
+        count = torch.tensor(float(steps), dtype=torch.float32, device=self.flat.device)
+        self.optimizer.state[self.flat] = {
+            "step": count, "exp_avg": self.moments[0], "exp_avg_sq": self.moments[1],
+        }  # fmt: skip
+
+    def named_moments(self) -> dict[str, Tensor]:
+        """Adam's moments of every parameter; not copies."""
+        names = [name for name, _ in self.network.named_parameters()]
+        return {
+            f"{kind}.{name}": view
+            for kind, moment in zip(("exp_avg", "exp_avg_sq"), self.moments, strict=True)
+            for name, view in zip(names, _views_like(moment, self._views, self.flat), strict=True)
+        }
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps so far."""
+        return int(self.optimizer.state[self.flat]["step"].item())
+
+
+def _views_like(flat: Tensor, views: Sequence[Tensor], base: Tensor) -> list[Tensor]:
+    """Views of `flat` at the places that `views` have in `base`."""
+    return [flat.as_strided(v.shape, v.stride(), v.storage_offset() - base.storage_offset()) for v in views]
+
+
+@dataclass
+class Surrogate:
+    """The clipped objective of one minibatch, and its gradient."""
+
+    grad: Tensor  # (B, A) float32, of (policy loss - coef * entropy) with respect to the logits
+    loss: Tensor  # () clipped policy loss
+    entropy: Tensor  # (B,) nats
+    approx_kl: Tensor  # () mean of (ratio - 1) - log ratio
+    clipfrac: Tensor  # () part of the ratios outside the clip range
+
+
+def surrogate(
+    logits: Tensor, mask: Tensor, action: Tensor, old: Tensor, advantage: Tensor, clip: float, entropy_coef: float
+) -> Surrogate:
+    """PPO's clipped objective with an entropy bonus, in closed form: a quarter of the passes that autograd would make.
+
+    Args:
+        logits: (B, A); mask: (B, A) bool; action: (B,) int64; old: (B,) log-probabilities when chosen; advantage: (B,).
+    """
+    with torch.no_grad():
+        logprobs = torch.log_softmax(torch.where(mask, logits.float(), ILLEGAL), dim=1)
+        probs = logprobs.exp()
+        entropy = -(probs * logprobs).sum(1)
+        index = action[:, None]
+        logratio = logprobs.gather(1, index).squeeze(1) - old
+        ratio = logratio.exp()
+        clipped = ratio.clamp(1 - clip, 1 + clip)
+        gain = torch.minimum(ratio * advantage, clipped * advantage)
+        # d loss / d logprob of the action: 0 where the clipped branch is the smaller.
+        pull = torch.where(gain == ratio * advantage, gain, 0.0).div_(-len(action))[:, None]
+        # d logprob_a / d logits = onehot_a - probs;  d entropy / d logits = -probs (logprobs + entropy).
+        grad = logprobs.add_(entropy[:, None]).mul_(entropy_coef / len(action)).sub_(pull).mul_(probs)
+        grad.scatter_add_(1, index, pull)
+        return Surrogate(
+            grad=grad,
+            loss=-gain.mean(),
+            entropy=entropy,
+            approx_kl=(ratio - 1 - logratio).mean(),
+            clipfrac=((ratio - 1).abs() > clip).float().mean(),
+        )
+
+
+# -- training ----------------------------------------------------------------------------------------------------------------
+
+
+class Trainer:
+    """A run of PPO: networks, optimisers and counters. `update()` plays and learns once; the rest is looking and keeping."""
+
+    def __init__(self, config: PPOConfig) -> None:
+        self.config = config
+        self.rules = config.get_rules()
+        self.device = torch.device(config.device)
+        self.dtype = config.dtype()
+        sizes = [config.deals // PARTS + (p < config.deals % PARTS) for p in range(PARTS)]
+        self._engines = [make_engine(self.rules, size, seed=0) for size in sizes]
+        self.layout = self._engines[0].layout
+        generator = torch.Generator().manual_seed(config.seed)
+        self.actor = Learner(make_actor(config.network, self.layout, config.hidden, generator), config)
+        self.central = config.advantage == "deal"
+        inputs = self.layout.size + (32 * (self.rules.seats - 1) if self.central else 0)
+        self.critic = Learner(Critic(inputs, config.critic_hidden, generator), config)
+        self.updates = 0  # so far, from the run's start; so are the next four
+        self.decisions = 0  # learned from
+        self.deals = 0
+        self.cpu_seconds = 0.0  # of training, all threads together
+        self.seconds = 0.0  # of training, by the clock
+        self._learners = {"actor": self.actor, "critic": self.critic}
+        self._intraop = torch.get_num_threads()
+        self._pool = ThreadPoolExecutor(config.threads, "ppo", initializer=torch.set_num_threads, initargs=(1,))
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.shutdown()
+        torch.set_num_threads(self._intraop)
+
+    @property
+    def progress(self) -> float:
+        """How much of the run is behind us, 0..1."""
+        total = self.config.total_updates or self.config.total_minutes
+        return min(1.0, self.elapsed / total)
+
+    @property
+    def elapsed(self) -> float:
+        """How long the run is, in the unit of its total: updates, or minutes of CPU time a thread."""
+        config = self.config
+        return self.updates if config.total_updates is not None else self.cpu_seconds / (60 * config.threads)
+
+    def policy(self, name: str = "policy") -> Policy:
+        """The agent that the present network is; it goes on learning with the network."""
+        return Policy(self.actor.network, self.rules, name)
+
+    # -- keeping --
+
+    def model(self) -> dict[str, Tensor]:
+        """The parameters by name; they are the trainer's own, not copies."""
+        return {
+            f"{who}.{name}": tensor
+            for who, learner in self._learners.items()
+            for name, tensor in learner.network.state_dict().items()
+        }
+
+    def optimizer(self) -> dict[str, Tensor]:
+        """The optimisers' moments by name; not copies."""
+        return {
+            f"{who}.{name}": tensor
+            for who, learner in self._learners.items()
+            for name, tensor in learner.named_moments().items()
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """What one must know to build the actor again, as plain data."""
+        config = self.config
+        return {
+            "network": config.network, "hidden": config.hidden, "bits": self.layout.size, "actions": NUM_ACTIONS,
+        }  # fmt: skip
+
+    def counters(self) -> dict[str, Any]:
+        """All that counts on, as plain data."""
+        counts = {name: getattr(self, name) for name in _COUNTERS}
+        return counts | {f"{who}_steps": learner.steps for who, learner in self._learners.items()}
+
+    def restore(self, counters: dict[str, Any]) -> None:
+        """Goes on from these counters, after `model()` and `optimizer()` have been filled."""
+        for name in _COUNTERS:
+            setattr(self, name, type(getattr(self, name))(counters[name]))
+        for who, learner in self._learners.items():
+            learner.restore(counters[f"{who}_steps"])
+            learner.refresh()
+
+    # -- one update --
+
+    def update(self) -> dict[str, float | npt.NDArray[np.float32]]:
+        """Plays fresh deals and learns from them; returns figures by TensorBoard tag."""
+        config = self.config
+        progress = self.progress
+        learning_rate = config.learning_rate + progress * (config.learning_rate_end - config.learning_rate)
+        entropy_coef = config.entropy_coef + progress * (config.entropy_coef_end - config.entropy_coef)
+        begin = time.perf_counter()
+        played = self._together([lambda p=part: self._play(p) for part in range(PARTS)])  # type: ignore[misc]
+        rollout = join([part.rollout for part in played])
+        count = len(rollout.action)
+        middle = time.perf_counter()
+        rng = np.random.default_rng([self.config.seed, self.updates, PARTS])
+        orders = [rng.permutation(count) for _ in range(config.epochs)]
+        actor, critic = self._together(
+            [
+                lambda: self._learn_actor(rollout, orders, learning_rate, entropy_coef),
+                lambda: self._learn_critic(rollout, orders, learning_rate),
+            ]
+        )
+        end = time.perf_counter()
+        self.updates += 1
+        self.decisions += count
+        self.deals += config.deals
+        errors = rollout.advantage  # targets - values
+        return {
+            **_deal_figures([part.tally for part in played]),
+            **actor,
+            **critic,
+            "losses/explained_variance": float(1 - errors.var() / max(rollout.target.var(), 1e-12)),
+            "charts/learning_rate": learning_rate,
+            "charts/entropy_coef": entropy_coef,
+            "time/rollout_seconds": middle - begin,
+            "time/learning_seconds": end - middle,
+        }
+
+    def _together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Runs the tasks on the threads; their results in the order of the tasks."""
+        return [future.result() for future in [self._pool.submit(task) for task in tasks]]
+
+    # -- playing --
+
+    def _play(self, part: int) -> _Played:
+        """One part of an update's deals, played by the present network to their end, with advantages."""
+        entropy = np.random.SeedSequence([self.config.seed, self.updates, part])
+        engine: Engine = self._engines[part]
+        engine.reset(seed=int(entropy.generate_state(1, np.uint64)[0]))
+        rng = np.random.default_rng(entropy)
+        seats, count = self.rules.seats, engine.num_envs
+        leader = engine.leader()
+        rewards = np.zeros((count, seats), np.float32)
+        tally = _Tally(deals=count)
+        plies: list[tuple[npt.NDArray[Any], ...]] = []
+        live = np.arange(count)
+        while len(live):
+            bits = engine.legal_bits()
+            actions = select_bit(bits, np.zeros(len(bits), np.uint8))
+            free = np.flatnonzero(engine.legal_count() > 1)
+            if len(free):
+                mover = engine.to_move()[free]
+                obs = engine.observe(packed=True)[free]
+                around = (mover[:, None] + np.arange(1, seats)) % seats
+                hidden = np.take_along_axis(engine.hands()[free], around, axis=1).astype("<u4").view(np.uint8)
+                legal = bits[free]
+                chosen, logprob = self._choose(obs, legal, rng.random(len(free)))
+                actions[free] = chosen
+                plies.append((obs, hidden, legal, chosen, logprob, live[free], mover))
+            passed = actions == PASS
+            reward, done = engine.step(actions, autoreset=False)
+            tally.count(engine, passed)
+            ended = np.flatnonzero(done)
+            if len(ended):
+                rewards[live[ended]] = reward[ended]
+                going = np.flatnonzero(~done)
+                live = live[going]
+                if len(live):
+                    engine = engine.take(going)
+        tally.returns = float(rewards[np.arange(count), leader].sum())
+        return _Played(self._judge(plies, leader, rewards), tally)
+
+    def _choose(
+        self, obs: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64], uniforms: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Samples an action for each observation; (n,) actions and (n,) their log-probabilities."""
+        with torch.inference_mode():
+            logits = self.actor.fast(to_bits(obs, self.dtype, self.device))
+            policy = MaskedCategorical(logits, to_mask(legal, self.device))
+            action = policy.sample(torch.from_numpy(uniforms).to(self.device))
+            return action.cpu().numpy(), policy.log_prob(action).cpu().numpy()
+
+    def _judge(
+        self, plies: Sequence[tuple[npt.NDArray[Any], ...]], leader: npt.NDArray[np.int64], rewards: npt.NDArray[np.float32]
+    ) -> Rollout:
+        """The rollout of the plies, with what the critic says of them."""
+        obs, hidden, legal, action, logprob, deal, seat = (np.concatenate(column) for column in zip(*plies, strict=True))
+        bounds = np.cumsum([0, *(len(ply[0]) for ply in plies)]).tolist()
+        with torch.inference_mode():
+            chunks = [
+                self.critic.fast(self._critic_bits(obs[i : i + 1024], hidden[i : i + 1024])).float().cpu().numpy()
+                for i in range(0, len(obs), 1024)
+            ]
+        values = np.concatenate(chunks)
+        rewards = rewards / np.float32(self.config.reward_scale)
+        seats = self.rules.seats
+        if self.central:
+            sequence = deal
+            sign = np.where((seat - leader[deal]) % 2 == 0, np.float32(1), np.float32(-1))
+            ends = rewards[np.arange(len(leader)), leader]
+        else:
+            sequence = deal * seats + seat
+            sign = np.ones(len(deal), np.float32)
+            ends = rewards.ravel()
+        advantage = gae(values, sign, sequence, ends, bounds, self.config.gae_lambda)
+        return Rollout(obs, hidden, legal, action, logprob, deal, seat, advantage, values + advantage)
+
+    def _critic_bits(self, obs: npt.NDArray[np.uint8], hidden: npt.NDArray[np.uint8]) -> Tensor:
+        if self.central:
+            obs = np.concatenate([obs, hidden], axis=1)
+        return to_bits(obs, self.dtype, self.device)
+
+    # -- learning --
+
+    def _minibatches(self, order: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+        """An epoch's rows in minibatches as near to the wanted size as they can be all alike."""
+        return np.array_split(order, max(1, round(len(order) / self.config.minibatch)))
+
+    def _learn_actor(
+        self, rollout: Rollout, orders: Sequence[npt.NDArray[np.int64]], learning_rate: float, entropy_coef: float
+    ) -> dict[str, Any]:
+        advantage = rollout.advantage
+        advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
+        seen: list[Surrogate] = []
+        norms: list[Tensor] = []
+        for order in orders:
+            seen.clear()
+            for rows in self._minibatches(order):
+                logits = self.actor.fast(to_bits(rollout.obs[rows], self.dtype, self.device))
+                result = surrogate(
+                    logits,
+                    to_mask(rollout.legal[rows], self.device),
+                    self._tensor(rollout.action[rows]),
+                    self._tensor(rollout.logprob[rows]),
+                    self._tensor(advantage[rows]),
+                    self.config.clip,
+                    entropy_coef,
+                )
+                norms.append(self.actor.step(logits, result.grad.to(logits.dtype), learning_rate))
+                seen.append(result)
+        entropy = torch.cat([one.entropy for one in seen]).cpu().numpy()
+        return {
+            "losses/policy_loss": float(torch.stack([one.loss for one in seen]).mean()),
+            "losses/approx_kl": float(torch.stack([one.approx_kl for one in seen]).mean()),
+            "losses/clipfrac": float(torch.stack([one.clipfrac for one in seen]).mean()),
+            "losses/entropy": float(entropy.mean()),
+            "losses/grad_norm": float(torch.stack(norms).mean()),
+            "policy/entropy": entropy,
+        }
+
+    def _learn_critic(
+        self, rollout: Rollout, orders: Sequence[npt.NDArray[np.int64]], learning_rate: float
+    ) -> dict[str, Any]:
+        losses: list[Tensor] = []
+        for order in orders:
+            losses.clear()
+            for rows in self._minibatches(order):
+                values = self.critic.fast(self._critic_bits(rollout.obs[rows], rollout.hidden[rows]))
+                errors = values.detach().float() - self._tensor(rollout.target[rows])
+                self.critic.step(values, errors.div(len(rows)).to(values.dtype), learning_rate)
+                losses.append(errors.square().mean())
+        return {"losses/value_loss": float(torch.stack(losses).mean())}
+
+    def _tensor(self, array: npt.NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+
+# -- counting -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Tally:
+    """How some deals went."""
+
+    deals: int
+    actions: int = 0
+    passes: int = 0
+    rolls: int = 0  # lays after which the next seat had to pass
+    outs: int = 0
+    points: float = 0.0  # of the winners
+    returns: float = 0.0  # rewards of the leaders
+
+    def count(self, engine: Engine, passed: npt.NDArray[np.bool_]) -> None:
+        """Counts the step that the engine has just made."""
+        self.actions += len(passed)
+        self.passes += int(passed.sum())
+        must_pass = engine.legal_bits() == np.uint64(1 << PASS)
+        self.rolls += int((must_pass & ~passed & ~engine.over()).sum())
+        ended = engine.finished
+        if len(ended):
+            self.outs += int((ended.outcome == 0).sum())
+            self.points += float(np.abs(ended.rewards[:, 0]).sum())
+
+
+@dataclass
+class _Played:
+    rollout: Rollout
+    tally: _Tally
+
+
+def _deal_figures(tallies: Sequence[_Tally]) -> dict[str, float]:
+    def total(name: str) -> float:
+        return float(sum(getattr(tally, name) for tally in tallies))
+
+    deals, actions, passes = total("deals"), total("actions"), total("passes")
+    return {
+        "charts/episodic_return": total("returns") / deals,
+        "charts/episodic_length": actions / deals,
+        "domino/out_rate": total("outs") / deals,
+        "domino/block_rate": 1 - total("outs") / deals,
+        "domino/pass_rate": passes / actions,
+        "domino/rolled_rate": total("rolls") / (actions - passes),
+        "domino/points": total("points") / deals,
+    }

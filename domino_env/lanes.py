@@ -1,0 +1,316 @@
+"""N rows in which a learner's seats wait while all other seats are played: what the Gymnasium views have in common.
+
+Agents are asked in batches, and each row gives them its own random stream, so that a row plays the same whatever the
+number of rows. An illegal action of the learner loses the deal 0:10 (J2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from domino_env.deals import Streams, row_keys
+from domino_env.decisions import Decisions, Player, Table
+from domino_env.line import _PER_ROW, LineEngine, select_bit
+from domino_env.scoring import OUTCOMES
+from domino_env.tiles import PASS
+from domino_env.view import Observation
+
+LOST = 10  # J2: an illegal action loses the deal 0:10
+_SALT = 3  # the agents' random streams, apart from those that deal
+_DRAWS = np.uint64(0x9E3779B97F4A7C15 << 16 & (1 << 64) - 1)  # 65,536 places of a `Streams` are kept for each question
+_LEARNERS = {"seat": (0,), "pair": (0, 2)}
+
+Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
+Seeds = int | Sequence[int] | None
+
+
+class Rows(LineEngine):
+    """A LineEngine of which some rows can be stepped alone: take them, step them, put them back."""
+
+    def put(self, rows: npt.NDArray[np.int64], other: LineEngine) -> None:
+        """Write the rows of `other`, in this order, over these rows: the reverse of `take`.
+
+        Args:
+            rows: (n,) distinct row numbers.
+            other: an engine of n rows of the same game.
+        """
+        for name in ("_hand", "_played", "_voids", "_size"):
+            for mine, theirs in zip(getattr(self, name), getattr(other, name), strict=True):
+                mine[rows] = theirs
+        self._ready_to[rows] *= self._keys[rows] == other._keys  # deals made ahead are of the row's stream
+        for name in _PER_ROW:
+            getattr(self, name)[rows] = getattr(other, name)
+        # The two count their steps apart: the events of the running deals move along.
+        ahead = self._time - other._time
+        self._start[rows] = other._start + ahead
+        recent = np.arange(int(other._start.min()), other._time)
+        size = len(self._ring)
+        self._ring[np.ix_((recent + ahead) % size, rows)] = other._ring[recent % size]
+        self._any_over = bool(self._over.any())
+
+
+class Lanes:
+    """N rows of an engine in which the learner's seats wait and all other seats are played.
+
+    Args:
+        engine: the rows; from now on only to be stepped by this object.
+        learner: "seat" (seat_0) or "pair" (seats 0 and 2).
+        partner: plays seat 2 when the learner is a seat of a pair; None: random legal actions.
+        opponents: plays all remaining seats; None: random legal actions.
+        history: whether observations hold the public events.
+        skip_forced: play the learner's forced moves, too.
+
+    Raises:
+        ValueError: an unknown learner, a player that cannot be asked, a pair or partner in a game without pairs.
+    """
+
+    def __init__(
+        self,
+        engine: Rows,
+        learner: str,
+        partner: Player | None,
+        opponents: Player | None,
+        history: bool,
+        skip_forced: bool,
+    ) -> None:
+        if learner not in _LEARNERS:
+            raise ValueError(f"unknown learner {learner!r}: choose 'seat' or 'pair'")
+        if learner == "pair" and not engine.rules.pairs:
+            raise ValueError(f"learner='pair' needs a game in pairs; in {engine.rules.name} each seat plays for itself")
+        if partner is not None and (learner == "pair" or not engine.rules.pairs):
+            raise ValueError("partner= is for learner='seat' in a game in pairs: here no seat is the learner's partner")
+        self.engine = engine
+        self.history = history
+        self.skip_forced = skip_forced
+        rows, seats = engine.num_envs, engine.rules.seats
+        self._learns = np.isin(np.arange(seats), _LEARNERS[learner])  # (seats,) bool
+        helps = (np.arange(seats) == 2) & engine.rules.pairs & ~self._learns
+        self._players: list[tuple[Player | None, npt.NDArray[np.bool_]]] = []  # each with the (seats,) that it plays
+        for role, player, own in (("partner", partner, helps), ("opponents", opponents, ~self._learns & ~helps)):
+            _check_player(role, player)
+            self._seat_player(player, own)
+        self._keys = row_keys(None, np.arange(rows), _SALT)  # (N,) uint64 the agents' random streams
+        self._asked = np.zeros(rows, np.uint64)  # (N,) questions put in this row since the last seed
+        self._deals = np.zeros(rows, np.int64)  # (N,) deals begun in this row, ever
+        self._gain = np.zeros(rows, np.float32)  # (N,) the learner's points since its last step
+        self._told = np.zeros(rows, np.bool_)  # (N,) a deal has ended since the learner's last step: the arrays below
+        self._outcome, self._winner, self._by, self._plies = (np.zeros(rows, np.int64) for _ in range(4))
+        self._points = np.zeros((rows, engine.rules.num_sides), np.int64)
+        self._pips = np.zeros((rows, seats), np.int64)
+
+    def _seat_player(self, player: Player | None, own: npt.NDArray[np.bool_]) -> None:
+        for other, seats in self._players:
+            if other is player:
+                seats |= own  # one player on several seats is asked once for all of them
+                return
+        self._players.append((player, own))
+
+    def reset(self, seed: Seeds, options: Options) -> None:
+        """Begin an episode in all rows, up to the learner's first decision. A seed also seeds the agents' streams.
+
+        Raises:
+            ValueError: bad seeds or options; nothing is changed.
+        """
+        self.engine.reset(seed=seed, options=options)
+        rows = np.arange(self.engine.num_envs)
+        if isinstance(seed, int | np.integer):
+            self._keys = row_keys(int(seed), rows, _SALT)
+        elif seed is not None:
+            self._keys = np.concatenate([row_keys(int(one), rows[:1], _SALT) for one in seed])
+        if seed is not None:
+            self._asked[:] = 0
+        self._begin(rows)
+
+    def restart(self, rows: npt.NDArray[np.int64]) -> None:
+        """Begin the next episode in some rows, up to the learner's first decision."""
+        self.engine.reset_rows(rows)
+        self._begin(rows)
+
+    def _begin(self, rows: npt.NDArray[np.int64]) -> None:
+        self._deals[rows] += 1
+        self._gain[rows] = 0
+        self._told[rows] = False
+        self._play_on(self._part(rows), rows)
+
+    def step(
+        self, actions: npt.NDArray[np.int64], strict: bool
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Make the learner's action in every row and play on until all wait again, or are over.
+
+        Args:
+            actions: (N,) int64, each 0..56.
+            strict: refuse illegal actions instead of losing by them.
+
+        Returns:
+            rewards (N,) float32; ended (N,) bool, to be restarted before the next step; lost (N,) bool, ended by an
+            illegal action; told (N,) bool, rows in which a deal ended, for `deal_info`.
+
+        Raises:
+            ValueError: an illegal action, where strict; nothing is changed.
+        """
+        engine = self.engine
+        lost = engine.legal_bits() >> actions.astype(np.uint64) & np.uint64(1) == 0
+        if strict and lost.any():
+            row = int(lost.argmax())
+            legal = np.flatnonzero(engine.legal()[row]).tolist()
+            raise ValueError(f"action {actions[row]} in row {row} is illegal; legal are {legal}")
+        rows = np.flatnonzero(~(lost | engine.over()))
+        if len(rows):
+            part = self._part(rows)
+            self._step(part, rows, actions[rows])
+            self._play_on(part, rows)
+        rewards, self._gain = self._gain, np.zeros_like(self._gain)
+        told, self._told = self._told, np.zeros_like(self._told)
+        rewards[lost] -= LOST
+        return rewards, engine.over() | lost, lost, told
+
+    def _part(self, rows: npt.NDArray[np.int64]) -> LineEngine:
+        """The engine itself where all rows are meant, else a copy of these rows."""
+        return self.engine if len(rows) == self.engine.num_envs else self.engine.take(rows)
+
+    def _play_on(self, part: LineEngine, rows: npt.NDArray[np.int64]) -> None:
+        """Play the other seats of `part`, which holds these rows, until all wait; put back what was a copy."""
+        while True:
+            waits = self._learns[part.to_move()]
+            if self.skip_forced:
+                waits &= part.legal_count() > 1
+            waits |= part.over()
+            if waits.any():
+                if part is not self.engine:
+                    self.engine.put(rows[waits], part if waits.all() else part.take(waits))
+                if waits.all():
+                    return
+                rows, part = rows[~waits], part.take(~waits)
+            self._step(part, rows, self._choose(part, rows))
+
+    def _step(self, part: LineEngine, rows: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
+        rewards, _ = part.step(actions, autoreset=False)
+        done = part.finished
+        if not len(done):
+            return
+        at = rows[done.rows]
+        self._gain[at] += rewards[done.rows, 0]
+        self._deals[at] += 1
+        self._told[at] = True
+        self._outcome[at], self._winner[at], self._by[at] = done.outcome, done.winner, done.by
+        self._plies[at], self._points[at], self._pips[at] = done.plies, done.points, done.pips_left
+
+    def _choose(self, part: LineEngine, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Actions of seats that the learner does not play; nobody is asked about a forced move."""
+        bits, count, mover = part.legal_bits(), part.legal_count(), part.to_move()
+        actions = select_bit(bits, np.zeros(len(rows), np.uint8))
+        for player, seats in self._players:
+            asked = np.flatnonzero((count > 1) & seats[mover])
+            if not len(asked):
+                continue
+            at = rows[asked]
+            rng = Streams(self._keys[at] + self._asked[at] * _DRAWS)
+            self._asked[at] += np.uint64(1)
+            if player is None:
+                actions[asked] = select_bit(bits[asked], (rng.random(len(at)) * count[asked]).astype(np.uint8))
+            else:
+                actions[asked] = self._ask(player, part if len(asked) == len(rows) else part.take(asked), at, rng)
+        return actions
+
+    def _ask(
+        self, player: Player, part: LineEngine, rows: npt.NDArray[np.int64], rng: Streams
+    ) -> npt.NDArray[np.int64]:
+        seat = part.to_move()
+        batch = Decisions(
+            obs=part.observe(),
+            mask=part.legal(),
+            seat=seat,
+            history=part.history() if getattr(player, "needs_history", False) else None,
+            rng=rng,
+            table=table_of(part) if getattr(player, "sees_everything", False) else None,
+            rules=part.rules,
+            key=self._deals[rows] * self.engine.num_envs + rows,
+        )
+        act: Any = getattr(player, "act", player)
+        answer = np.asarray(act(batch))
+        name = getattr(player, "name", type(player).__name__)
+        if answer.shape != seat.shape or answer.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} must answer {len(seat)} whole numbers, not {answer.dtype} of shape {answer.shape}"
+            )
+        known = (answer >= 0) & (answer <= PASS)
+        wrong = ~known | (batch.mask[np.arange(len(seat)), np.where(known, answer, 0)] == 0)
+        if wrong.any():
+            row = int(wrong.argmax())
+            legal = np.flatnonzero(batch.mask[row]).tolist()
+            raise ValueError(f"{name} played {answer[row]} at seat {seat[row]}, which is illegal; legal are {legal}")
+        return answer.astype(np.int64)
+
+    def seats(self, part: LineEngine | None = None) -> npt.NDArray[np.int64]:
+        """(N,) the seat that each row shows: the learner's seat to move, after the end its next one clockwise."""
+        mover = (part or self.engine).to_move()
+        if self._learns.sum() == 1:
+            return np.zeros_like(mover)
+        return (mover + (mover & 1)) % self.engine.rules.seats
+
+    def observe(self, rows: npt.NDArray[np.int64] | None = None) -> Observation:
+        """What the learner sees in all or some rows, in new arrays with a first axis of rows."""
+        part = self.engine if rows is None else self._part(rows)
+        shown = self.seats(part)
+        seats = None if np.array_equal(shown, part.to_move()) else shown  # None, the mover's view, is the quick path
+        view: Observation = {"observation": part.observe(seats), "action_mask": part.legal(seats)}
+        if self.history:
+            view["history"] = part.history(seats)
+        return view
+
+    def deal_info(self, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """The last deals of these rows, (N,) bool, in Gymnasium's dict-of-arrays form."""
+        values = {
+            "outcome": np.array(OUTCOMES, object)[self._outcome[rows]],
+            "winner": _or_none(self._winner[rows]),
+            "points": _lists(self._points[rows]),
+            "pips_left": _lists(self._pips[rows]),
+            "by": self._by[rows],
+            "plies": self._plies[rows],
+        }
+        info: dict[str, Any] = {}
+        for key, value in values.items():
+            whole = np.full(len(rows), None, object) if value.dtype == object else np.zeros(len(rows), value.dtype)
+            whole[rows] = value
+            info[key], info[f"_{key}"] = whole, rows.copy()
+        return info
+
+    def last_deal(self, row: int) -> dict[str, Any]:
+        """The last deal of a row as the plain dict of `infos["deal"]`."""
+        info = self.deal_info(np.arange(self.engine.num_envs) == row)
+        return {
+            key: value[row] if value.dtype == object else int(value[row])
+            for key, value in info.items()
+            if not key.startswith("_")
+        }
+
+
+def _check_player(role: str, player: Any) -> None:
+    if isinstance(player, str):
+        raise ValueError(
+            f"{role}={player!r}: give a player, not its name, e.g. {role}=agents.make_agent({player!r}); "
+            f"left out, the {role} plays random legal actions"
+        )
+    if player is not None and not callable(getattr(player, "act", player)):
+        raise ValueError(f"{role}={player!r} must have act(batch) -> actions, or be such a function")
+
+
+def _lists(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """(k, n) numbers as (k,) objects, each a list: what Gymnasium makes of lists in infos."""
+    return np.fromiter(values.tolist(), object, len(values))
+
+
+def _or_none(sides: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """(k,) objects: the number of a side, None for -1."""
+    objects = sides.astype(object)
+    objects[sides < 0] = None
+    return objects
+
+
+def table_of(engine: LineEngine) -> Table:
+    """All hands of all rows, for agents that see everything."""
+    return Table(engine.hands(), engine.ends(), engine.to_move(), engine.leader(), engine.plies())

@@ -1,0 +1,146 @@
+"""One seat of one table as a Gymnasium Env: seat_0 learns, agents play the other seats.
+
+It plays, rewards and treats illegal actions as a VectorEnv of one row does; `domino_env.vector` says how.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from domino_env.decisions import Player
+from domino_env.lanes import Lanes, Rows
+from domino_env.rules import Rules
+from domino_env.view import (
+    RENDER_MODES,
+    Actions,
+    Observation,
+    Window,
+    action_id,
+    check_illegal,
+    check_render_mode,
+    draw,
+    seat_space,
+)
+
+
+class Side(int):
+    """The number of the side that won.
+
+    Gymnasium's vectorisers make an int array of plain ints, and then fail on the None of a drawn deal in another lane;
+    a subclass they keep among objects.
+    """
+
+
+class DominoEnv(gymnasium.Env[Observation, int]):
+    """seat_0 of a game.
+
+    Args:
+        rules: the name of a preset, or a `Rules`.
+        partner: plays seat 2; an object with act(batch) or such a function; default: random legal actions.
+        opponents: plays the other seats; the same.
+        episode: "deal", or "match" of `fours` times four deals.
+        fours: fours of a match.
+        history: adds the public events to the observation.
+        skip_forced: forced moves of the learner are played for it.
+        illegal: an illegal action loses the deal 0:10 and ends the episode ("lose"), or raises ValueError ("raise").
+        render_mode: "human", "ansi" or "rgb_array".
+        rule_overrides: fields of the rules.
+
+    Raises:
+        ValueError: anything unknown, or a combination that cannot be played.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 2}  # noqa: RUF012
+
+    def __init__(
+        self,
+        rules: str | Rules = "sport_book",
+        partner: Player | None = None,
+        opponents: Player | None = None,
+        *,
+        episode: str = "deal",
+        fours: int = 1,
+        history: bool = False,
+        skip_forced: bool = False,
+        illegal: str = "lose",
+        render_mode: str | None = None,
+        **rule_overrides: Any,
+    ) -> None:
+        check_illegal(illegal)
+        check_render_mode(render_mode)
+        engine = Rows(rules, 1, episode=episode, fours=fours, **rule_overrides)
+        self._lanes = Lanes(engine, "seat", partner, opponents, history, skip_forced)
+        self._playing = False  # between a reset and the end
+        self._window = Window(engine.rules.name, self.metadata["render_fps"])
+        self.rules = engine.rules
+        self.illegal = illegal
+        self.render_mode = render_mode
+        self.observation_space: spaces.Space[Any] = seat_space(engine, history)
+        self.action_space: spaces.Space[Any] = Actions()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode, up to seat_0's first turn: deal 0 of a seed, or the next deal of the stream.
+
+        Args:
+            seed: a whole number >= 0.
+            options: `hands` (tile names per seat), `leader`, `deal_index`.
+
+        Raises:
+            ValueError: a bad seed or option; the game is then as it was.
+        """
+        self._lanes.reset(seed, options)
+        super().reset(seed=seed)
+        self._playing = True
+        self._show()
+        return self._observation(), {}
+
+    def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Make seat_0's action and play on until its next turn or the end.
+
+        Returns:
+            observation; reward, the points won less the points lost in a deal that ended; terminated; truncated, never;
+            info: `deal` when a deal ended, `illegal` when an illegal action lost it.
+
+        Raises:
+            ValueError: an action of a wrong type or out of range, or after the end; an illegal one if illegal="raise".
+        """
+        number = action_id(action)
+        if not self._playing:
+            raise ValueError(f"action {number} after the end of the episode (or before the first): call reset()")
+        rewards, ended, lost, told = self._lanes.step(np.array([number]), self.illegal == "raise")
+        info: dict[str, Any] = {}
+        if lost[0]:
+            info["illegal"] = True
+        elif told[0]:
+            info["deal"] = self._lanes.last_deal(0)
+            if info["deal"]["winner"] is not None:
+                info["deal"]["winner"] = Side(info["deal"]["winner"])
+        self._playing = not ended[0]
+        self._show()
+        return self._observation(), float(rewards[0]), bool(ended[0]), False, info
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """(57,) bool legal actions of seat_0: what sb3-contrib's MaskablePPO asks for."""
+        return self._lanes.observe()["action_mask"][0].astype(np.bool_)
+
+    def render(self) -> Any:
+        """The table as seat_0 sees it: text, (height, width, 3) uint8, or None after showing it in a window."""
+        return draw(self._lanes.engine, 0, self.render_mode, 0, self._window)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._window.close()
+
+    def _observation(self) -> Observation:
+        return {key: value[0] for key, value in self._lanes.observe().items()}
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()

@@ -1,0 +1,111 @@
+"""A batch of one, played in Python ints: what the one-table envs step.
+
+NumPy pays its overhead on every call, so an array of length one costs as much as one of a hundred. `Solo` is a
+LineEngine of one row with two more verbs, `play` and `see`, which read and write the same state number by number,
+several times faster. All other verbs are the engine's own, and either way the game is the same: a test plays both
+side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from domino_env.line import _BIT, _FITS, _REACH, _SEEN, _TURN, LineEngine
+from domino_env.rules import Rules
+from domino_env.scoring import nothing
+from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS, action_name
+
+_TURN_LIST, _BIT_LIST, _REACH_LIST, _SEEN_LIST = (table.tolist() for table in (_TURN, _BIT, _REACH, _SEEN))
+_FITS_LISTS = {labelled: table.tolist() for labelled, table in _FITS.items()}
+_BOTH_ENDS = 1 | 1 << NUM_TILES  # a hand times this stands for both ends of an action mask
+_PASS_BIT = 1 << PASS
+_ROW = np.zeros(1, np.int64)
+
+
+class Solo(LineEngine):
+    """A LineEngine of one row. Arguments and errors as there."""
+
+    def __init__(
+        self, rules: str | Rules = "sport_book", *, episode: str = "deal", fours: int = 1, **rule_overrides: Any
+    ) -> None:
+        super().__init__(rules, 1, episode=episode, fours=fours, **rule_overrides)
+
+    def mover(self) -> int:
+        """Seat to move; after the end the seat that would come next."""
+        return (self._leader.item() + self._time - self._start.item()) % self.rules.seats
+
+    def play(self, action: int) -> tuple[list[float] | None, bool]:
+        """What `step([action], autoreset=False)` does.
+
+        Args:
+            action: 0..56, legal for the mover.
+
+        Returns:
+            rewards: one a seat if a deal ended, else None; done: the episode is over. What ended is in `finished`.
+
+        Raises:
+            ValueError: an illegal action, or after the end; nothing is changed.
+        """
+        legal = self._legal.item()
+        if self._any_over:
+            raise ValueError(f"action {action} after the end of the episode: reset it first")
+        if not 0 <= action <= PASS or not legal >> action & 1:
+            allowed = ", ".join(f"{a} ({action_name(a)})" for a in range(NUM_ACTIONS) if legal >> a & 1)
+            raise ValueError(f"action {action} is illegal; legal are {allowed}")
+        ends = self._ends.item()
+        turned = _TURN_LIST[action << 6 | ends]
+        bit = _BIT_LIST[action]
+        self._ring[self._time % len(self._ring), 0] = action | ends << 6
+        hand, size = self._hand, self._size
+        left = hand[0].item() & ~bit
+        hand[0][0] = left
+        if bit:
+            played = self._played[0]
+            played[0] = played.item() | bit
+            size[0][0] = size[0].item() >> 1
+        else:
+            voids = self._voids[0]
+            voids[0] = voids.item() | turned >> 6
+        self._ends[0] = ends = turned & 63
+        for state in (hand, self._played, self._voids, size):
+            state.append(state.pop(0))
+        self._time += 1
+        self._legal[0] = hand[0].item() * _BOTH_ENDS & _FITS_LISTS[self.rules.labelled_ends][ends] or _PASS_BIT
+        held = 0
+        for other in hand:
+            held |= other.item()
+        if left and held & _REACH_LIST[ends]:
+            if len(self.finished):
+                self.finished = nothing(self.rules)
+            return None, False
+        rewards = np.zeros((1, self.rules.seats), np.float32)
+        done = self._finish(_ROW, rewards, np.ones(1, np.bool_), False)
+        return rewards[0].tolist(), bool(done[0])
+
+    def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
+        """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (57,) int8, new arrays."""
+        rules, seats = self.rules, self.rules.seats
+        plies = self._time - self._start.item()
+        viewer = (seat - self._leader.item() - plies) % seats
+        around = [(viewer + r) % seats for r in range(seats)]
+        bits = self._hand[viewer].item() | 1 << NUM_TILES + (-viewer - plies) % seats
+        passed = size = 0
+        for r, place in enumerate(around):
+            bits |= self._played[place].item() << 32 * (1 + r)
+            passed |= self._voids[place].item() << 7 * r
+            size |= self._size[place].item() << rules.hand_size * r
+        public = _SEEN_LIST[self._ends.item()]
+        if self.episode == "match":
+            bits |= 1 << 32 + NUM_TILES + self._deal_index.item() % 4
+            public |= self._score_bits(viewer, np.array([plies]), None).item()
+        bits |= (public | passed << 32 | size << 64) << 32 * (1 + seats)
+        packed = np.frombuffer(bits.to_bytes(self.layout.nbytes, "little"), np.uint8)
+        legal = self._legal.item() if viewer == 0 else _PASS_BIT
+        mask = np.frombuffer(legal.to_bytes(8, "little"), np.uint8)
+        return (
+            np.unpackbits(packed, bitorder="little"),
+            np.unpackbits(mask, count=NUM_ACTIONS, bitorder="little").view(np.int8),
+        )

@@ -1,0 +1,320 @@
+"""`domino train`: a run from its config to what it wins, or on from where it stopped.
+
+A run is a folder, complete in itself: config.yaml, TensorBoard events, checkpoints, result.json. Training has a deadline in
+CPU time (or in updates); evaluations do not count. Ctrl-C at any moment saves and ends with exit code 130.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json as json_module
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from agents import checkpoint
+from agents.base import decide
+from agents.checkpoint import CheckpointError
+from agents.ppo import PPOConfig, Trainer
+from domino_env.deals import Streams
+from domino_env.engine import make_engine
+from experiments import config as configs
+from experiments.evaluate import Result, evaluate
+from experiments.metrics import Metrics, opponent_tag, run_folder
+
+#: Seeds of the duplicate boards: those of the end are never looked at on the way.
+WAY_BOARDS, END_BOARDS = 1, 2
+
+#: What a resume cannot change: another game, or another network.
+_FIXED = ("rules", "rule_overrides", "network", "hidden", "critic_hidden", "advantage")
+
+
+def train(
+    config_path: str | Path | None, overrides: Sequence[str], resume: str | Path | None = None, *, json: bool = False
+) -> dict[str, Any]:
+    """Train a run to its end and evaluate it.
+
+    Args:
+        config_path: a YAML file; None: the defaults of `PPOConfig`. A resumed run keeps its own config.
+        overrides: "key=value" words over it.
+        resume: a run folder or one of its checkpoints to go on from, in its own folder.
+        json: print nothing on standard output.
+
+    Returns:
+        run, updates, decisions, seconds (of training, by the clock), and evaluations, each as of `domino evaluate --json`.
+
+    Raises:
+        ConfigError, CheckpointError: the config or the checkpoint cannot be used, or nothing can be saved.
+        KeyboardInterrupt: Ctrl-C, after saving.
+    """
+    if resume is None:
+        config = configs.load(config_path, overrides, PPOConfig)
+        trainer = Trainer(config)
+        name = "ppo" if config_path is None else Path(config_path).stem
+        run = _Run(run_folder(config.runs_dir, name, config.seed), trainer)
+    else:
+        found = checkpoint.resume(resume, lambda error: print(f"refused: {error}", file=sys.stderr))
+        config = _resumed(found, overrides)
+        trainer = Trainer(config)
+        _restore(trainer, found)
+        run = _Run(found.run, trainer)
+        print(f"resuming {run.folder} after update {trainer.updates}", file=sys.stderr)
+    try:
+        (run.folder / "config.yaml").write_text(configs.dump(config), encoding="utf-8")
+        with Metrics(run.folder, purge_step=trainer.decisions + 1 if resume else None) as metrics:
+            if resume is None:
+                metrics.text("config", configs.dump(config))
+            with run.interruptible():
+                _train(run, metrics)
+            result = _finish(run, metrics)
+    except KeyboardInterrupt:
+        if run.busy:  # impatient: the parameters are those of half an update, so the last checkpoint stands
+            raise
+        run.save()
+        print(f"interrupted; saved {run.saved}; go on with: domino train --resume {run.folder}", file=sys.stderr)
+        raise
+    finally:
+        trainer.close()
+    if not json:
+        _show(result)
+    return result
+
+
+def _resumed(found: checkpoint.Checkpoint, overrides: Sequence[str]) -> PPOConfig:
+    """The config that a checkpoint was trained by, with `overrides` over it."""
+    saved = found.state.get("config")
+    if found.state.get("algorithm") != "ppo" or not isinstance(saved, dict):
+        raise CheckpointError(f"{found.folder} is no checkpoint of ppo, it is of {found.state.get('algorithm')!r}")
+    # JSON is YAML, so the saved values can be written as words before the new ones.
+    words = [f"{key}={json_module.dumps(value)}" for key, value in saved.items()]
+    before = configs.load(None, words, PPOConfig)
+    config = configs.load(None, [*words, *overrides], PPOConfig)
+    for key in _FIXED:
+        if getattr(config, key) != getattr(before, key):
+            raise ValueError(
+                f"{key}={getattr(config, key)} cannot be changed on resume; {found.run} has {getattr(before, key)}"
+            )
+    return config
+
+
+def _restore(trainer: Trainer, found: checkpoint.Checkpoint) -> None:
+    if found.rules != trainer.rules:
+        raise CheckpointError(f"{found.folder} was trained for other rules than {trainer.rules.name}")
+    checkpoint.fill(trainer.model(), found.model, str(found.folder))
+    checkpoint.fill(trainer.optimizer(), found.optimizer, str(found.folder))
+    try:
+        trainer.restore(found.state["counters"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{found.folder}: its counters are not complete: {error}") from None
+
+
+class _Run:
+    """A run folder, its trainer, and what becomes of a Ctrl-C."""
+
+    def __init__(self, folder: Path, trainer: Trainer) -> None:
+        self.folder = folder
+        self.trainer = trainer
+        self.saved: Path | None = None  # the newest checkpoint
+        self._saved_updates = -1
+        self.busy = False  # an update may be half done: a signal only sets `stop`
+        self.stop = False
+
+    def save(self) -> None:
+        """Saves a checkpoint, unless this update has one."""
+        trainer = self.trainer
+        if self._saved_updates == trainer.updates:
+            return
+        config = trainer.config
+        state = {
+            "algorithm": "ppo",
+            "config": configs.as_dict(config),
+            "rules": checkpoint.describe_rules(trainer.rules),
+            "policy": trainer.describe(),
+            "counters": trainer.counters(),
+            # All chance of update n follows from these two numbers: no generator has a state of its own.
+            "generators": {"seed": config.seed, "update": trainer.updates},
+            "versions": {name: _version(name) for name in ("domino-lab", "torch", "numpy")},
+        }
+        self.saved = checkpoint.save(
+            self.folder / "checkpoints",
+            trainer.updates,
+            trainer.model(),
+            trainer.optimizer(),
+            state,
+            config.keep_checkpoints,
+        )
+        self._saved_updates = trainer.updates
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C and the polite kill wait for the end of the update that runs; a second Ctrl-C does not wait."""
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            if not self.busy or self.stop:
+                raise KeyboardInterrupt
+            self.stop = True
+
+        try:
+            before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        except ValueError:  # not the main thread: signals go elsewhere
+            yield
+            return
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """What is done in it is done whole; a Ctrl-C meanwhile takes effect at its end. After an error `busy` stays."""
+        self.busy = True
+        yield
+        self.busy = False
+        if self.stop:
+            raise KeyboardInterrupt
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "source"
+
+
+def _train(run: _Run, metrics: Metrics) -> None:
+    """Updates until the deadline, with checkpoints and evaluations on the way."""
+    trainer, config = run.trainer, run.trainer.config
+    last_save = last_look = trainer.elapsed
+    with _bar() as (bar, console):
+        task = bar.add_task("training", total=1.0, completed=trainer.progress, figures="")
+        while trainer.progress < 1:
+            cpu, wall = time.process_time(), time.perf_counter()
+            with run.undisturbed():
+                figures = trainer.update()
+                step = trainer.decisions
+                entropies = figures.pop("policy/entropy")
+                metrics.scalars(figures, step)  # type: ignore[arg-type]
+                trainer.cpu_seconds += time.process_time() - cpu
+                trainer.seconds += time.perf_counter() - wall
+                metrics.scalar("charts/SPS", trainer.decisions / trainer.seconds, step)
+                metrics.scalar("time/total_minutes", trainer.seconds / 60, step)
+                due = trainer.elapsed - last_save >= config.checkpoint_every and trainer.progress < 1
+                if due:
+                    last_save = trainer.elapsed
+                    try:
+                        run.save()
+                    except CheckpointError as error:  # there may be room next time; at the end it is an error
+                        console.print(f"warning: {error}", style="red", highlight=False)
+            rate = f"{trainer.decisions / trainer.seconds:,.0f} decisions/s"
+            bar.update(task, completed=trainer.progress, figures=rate)
+            if trainer.elapsed - last_look >= config.evaluate_every and trainer.progress < 1:
+                last_look = trainer.elapsed
+                metrics.histogram("policy/entropy", entropies, step)
+                said = _look(run, metrics)
+                console.print(f"{trainer.seconds / 60:6.1f} min  {rate}  {said}", highlight=False)
+        with run.undisturbed():
+            run.save()
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[tuple[Progress, Console]]:
+    """A progress bar on standard error, drawn only at a terminal, and where lines can be printed above it."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %  {task.fields[figures]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield bar, console
+
+
+def _look(run: _Run, metrics: Metrics) -> str:
+    """Evaluates on the way: boards, weights, a drawn deal. Returns what to print."""
+    trainer, config, step = run.trainer, run.trainer.config, run.trainer.decisions
+    begin = time.perf_counter()
+    results = [_evaluate(run, name, config.evaluate_boards, WAY_BOARDS) for name in config.opponents]
+    for result in results:
+        _log(metrics, result, step)
+    for name, tensor in trainer.model().items():
+        metrics.histogram(f"weights/{name}", tensor, step)
+    metrics.image("deal", sample_deal(trainer, trainer.updates), step)
+    metrics.scalar("time/evaluation_seconds", time.perf_counter() - begin, step)
+    metrics.flush()
+    return "  ".join(f"{r.points_per_deal:+.2f} over {r.b}" for r in results)
+
+
+def _evaluate(run: _Run, opponent: str, boards: int, seed: int) -> Result:
+    return evaluate(run.trainer.policy(run.folder.name), opponent, rules=run.trainer.rules, boards=boards, seed=seed)
+
+
+def _log(metrics: Metrics, result: Result, step: int) -> None:
+    metrics.scalar(opponent_tag(result.b), result.points_per_deal, step)
+    metrics.scalar(opponent_tag(result.b, "points_per_deal_low"), result.low, step)
+    metrics.scalar(opponent_tag(result.b, "points_per_deal_high"), result.high, step)
+
+
+def sample_deal(trainer: Trainer, number: int) -> np.ndarray:
+    """A deal that the present policy plays against itself, drawn at its end: (height, width, 3) uint8."""
+    from domino_env import render
+
+    policy = trainer.policy()
+    engine = make_engine(trainer.rules, 1, seed=number)
+    streams = Streams.of(number, np.arange(1))
+    while not engine.over()[0]:
+        engine.step(policy.act(decide(engine, policy, streams)), autoreset=False)
+    return render.rgb(engine.snapshot(0))
+
+
+def _finish(run: _Run, metrics: Metrics) -> dict[str, Any]:
+    """The evaluation at the end, on boards that nothing was tuned on."""
+    trainer, config = run.trainer, run.trainer.config
+    begin = time.perf_counter()
+    results = [_evaluate(run, name, config.eval_boards, END_BOARDS) for name in config.opponents]
+    for one in results:
+        _log(metrics, one, trainer.decisions)
+    for name, tensor in trainer.model().items():
+        metrics.histogram(f"weights/{name}", tensor, trainer.decisions)
+    metrics.image("deal", sample_deal(trainer, trainer.updates), trainer.decisions)
+    metrics.scalar("time/evaluation_seconds", time.perf_counter() - begin, trainer.decisions)
+    metrics.hparams(configs.flat(config), {opponent_tag(one.b): one.points_per_deal for one in results})
+    result = {
+        "run": str(run.folder),
+        "updates": trainer.updates,
+        "decisions": trainer.decisions,
+        "seconds": trainer.seconds,
+        "evaluations": [one.to_dict() for one in results],
+    }
+    (run.folder / "result.json").write_text(json_module.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return result
+
+
+def _show(result: dict[str, Any]) -> None:
+    out = Console() if sys.stdout.isatty() else Console(width=120)
+    table = Table("opponent", "points a deal", "95 %", "wins", title=f"{result['run']}")
+    for one in result["evaluations"]:
+        table.add_row(
+            one["b"], f"{one['points_per_deal']:+.2f}", f"{one['low']:+.2f} to {one['high']:+.2f}", f"{one['win']:.1%}"
+        )
+    if result["evaluations"]:
+        out.print(table)
+    out.print(
+        f"{result['decisions']:,} decisions in {result['seconds']:,.0f} s of training: "
+        f"{result['decisions'] / max(result['seconds'], 1e-9):,.0f} a second. "
+        f"The pair plays as an agent: {result['run']}/checkpoints/latest",
+        highlight=False,
+    )

@@ -1,0 +1,123 @@
+"""The registry of agents, and the question they are asked."""
+
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from agents import base
+from agents.base import Agent, Decisions, decide, list_agents, make_agent, register_agent
+from domino_env import PRESETS, make_engine
+from domino_env.deals import Streams
+
+
+class Spy:
+    name = "spy"
+
+    def act(self, batch: Decisions) -> np.ndarray:
+        return batch.mask.argmax(axis=1)
+
+
+def test_list_agents__the_house_players_with_one_line_each():
+    known = dict(list_agents())
+    assert set(known) >= {"random", "greedy", "double_first", "club"}
+    assert all(text and "\n" not in text for text in known.values())
+
+
+def test_make_agent__by_name_and_as_given():
+    for name in ("random", "greedy", "double_first", "club"):
+        agent = make_agent(name)
+        assert isinstance(agent, Agent) and agent.name == name
+    spy = Spy()
+    assert make_agent(spy) is spy
+
+
+def test_make_agent__options_in_the_name():
+    club = make_agent("club:repeat_partner=0, cut_opponents=2.5")
+    assert club.weights["repeat_partner"] == 0 and club.weights["cut_opponents"] == 2.5
+    assert club.weights["play_heavy"] == make_agent("club").weights["play_heavy"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("gredy", "random, greedy, double_first, club"),
+        ("runs/nowhere/checkpoints/latest", "folder of a checkpoint"),
+        ("", "choose from"),
+        ("club:repeat=1", "maxims are .*repeat_partner"),
+        ("club:repeat_partner=much", "finite number"),
+        ("club:repeat_partner=true", "finite number"),
+        ("club:repeat_partner=nan", "finite number"),
+        ("club:repeat_partner", "option=value"),
+        ("club:repeat_partner=1,repeat_partner=2", "each once"),
+        ("greedy:speed=3", "no option 'speed'"),
+        (Spy, "no agent"),
+        (None, "no agent"),
+    ],
+)
+def test_make_agent__says_what_is_wrong(text, says):
+    with pytest.raises(ValueError, match=says):
+        make_agent(text)
+
+
+def test_register_agent__name_once_and_writable(monkeypatch):
+    monkeypatch.setattr(base, "_REGISTRY", dict(base._REGISTRY))
+
+    def timid(speed: int = 1) -> Spy:
+        """Plays what comes first.
+
+        More about it.
+        """
+        spy = Spy()
+        spy.speed = speed
+        return spy
+
+    register_agent("timid", timid)
+    assert dict(list_agents())["timid"] == "Plays what comes first."
+    assert make_agent("timid:speed=4").speed == 4
+    with pytest.raises(ValueError, match="already"):
+        register_agent("timid", timid)
+    for name in ("", "a:b", "a/b", "a b"):
+        with pytest.raises(ValueError, match="word"):
+            register_agent(name, timid)
+
+
+def test_make_agent__a_folder_is_a_checkpoint(tmp_path, monkeypatch):
+    asked = []
+    fake = types.ModuleType("agents.checkpoint")
+    fake.load_policy = lambda folder, rules=None: asked.append((folder, rules)) or Spy()
+    monkeypatch.setitem(sys.modules, "agents.checkpoint", fake)
+    assert isinstance(make_agent(str(tmp_path), "sport_club"), Spy)
+    assert asked == [(tmp_path, PRESETS["sport_club"])]
+    monkeypatch.setitem(sys.modules, "agents.checkpoint", None)  # as where torch is not installed
+    with pytest.raises(ImportError, match=r"domino-lab\[train\]"):
+        make_agent(str(tmp_path))
+
+
+def test_agents__need_no_torch():
+    code = "import agents, sys; agents.make_agent('club'); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_decide__holds_no_more_than_the_agent_may_see():
+    engine = make_engine("sport_book", 8, seed=1)
+    batch = decide(engine, Spy(), np.random.default_rng(0))
+    assert batch.table is None and batch.history is None and batch.rules == engine.rules and len(batch) == 8
+    assert (batch.obs == engine.observe()).all() and (batch.mask == engine.legal()).all()
+
+    reader, seer = Spy(), Spy()
+    reader.needs_history, seer.sees_everything = True, True
+    assert decide(engine, reader).history.shape == (8, engine.rules.max_plies)
+    assert decide(engine, reader).table is None
+    assert (decide(engine, seer).table.hands == engine.hands()).all()
+
+
+def test_decide__rows_take_their_own_chance_and_key():
+    engine = make_engine("sport_book", 8, seed=1)
+    rows, keys = np.array([5, 2]), np.arange(8) * 10
+    batch = decide(engine, None, Streams.of(7, np.arange(8)), rows, keys)
+    assert (batch.obs == engine.observe()[rows]).all() and (batch.seat == engine.to_move()[rows]).all()
+    assert batch.key.tolist() == [50, 20]
+    assert (batch.rng.random(2) == Streams.of(7, np.arange(8)).random(8)[rows]).all()
