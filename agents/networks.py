@@ -63,8 +63,9 @@ class MaskedCategorical:
 
     def __init__(self, logits: Tensor, mask: Tensor) -> None:
         """logits (N, A) of any float type, mask (N, A) bool with at least one True a row."""
-        self.logprobs = F.log_softmax(torch.where(mask, logits.float(), ILLEGAL), dim=1)  # (N, A) float32
-        self.probs = self.logprobs.exp()  # (N, A) float32
+        masked = torch.where(mask, logits.float(), ILLEGAL)
+        self.logprobs = F.log_softmax(masked, dim=1)  # (N, A) float32
+        self.probs = F.softmax(masked, dim=1)  # (N, A) float32; exp(logprobs) would be slow where that is 0
 
     def entropy(self) -> Tensor:
         """(N,) nats."""
@@ -80,7 +81,7 @@ class MaskedCategorical:
         total = cumulative[:, -1:]
         # The last stretch ends at the total, which rounding may leave below the uniform.
         target = torch.minimum(uniforms[:, None].float() * total, torch.nextafter(total, torch.zeros_like(total)))
-        return (cumulative <= target).sum(1)
+        return torch.searchsorted(cumulative, target, right=True).squeeze(1)
 
     def mode(self) -> Tensor:
         """(N,) int64 likeliest actions; of equals the first."""

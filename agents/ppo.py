@@ -232,8 +232,8 @@ def surrogate(
         logits: (B, A); mask: (B, A) bool; action: (B,) int64; old: (B,) log-probabilities when chosen; advantage: (B,).
     """
     with torch.no_grad():
-        logprobs = torch.log_softmax(torch.where(mask, logits.float(), ILLEGAL), dim=1)
-        probs = logprobs.exp()
+        masked = torch.where(mask, logits.float(), ILLEGAL)
+        logprobs, probs = torch.log_softmax(masked, dim=1), torch.softmax(masked, dim=1)
         entropy = -(probs * logprobs).sum(1)
         index = action[:, None]
         logratio = logprobs.gather(1, index).squeeze(1) - old

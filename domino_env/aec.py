@@ -115,6 +115,7 @@ from domino_env.view import (
     action_id,
     check_render_mode,
     draw,
+    fresh_seed,
     seat_names,
     seat_space,
     seat_view,
@@ -177,6 +178,7 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         self.action_spaces = {agent: Actions() for agent in self.possible_agents}
         self.state_space = table_space(self._table)
         self.agents: list[str] = []  # nobody plays before the first reset
+        self._first_seed: int | None = fresh_seed()
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Dict space of what an agent observes."""
@@ -192,7 +194,8 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         Raises:
             ValueError: a bad seed or option; the game is then as it was.
         """
-        self._table.reset(seed=seed, options=options)
+        self._table.reset(seed=self._first_seed if seed is None else seed, options=options)
+        self._first_seed = None
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)

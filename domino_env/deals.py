@@ -1,7 +1,7 @@
 """Shuffling, re-deals, given deals, duplicate boards, and the text notation of a deal.
 
-Clauses: S1 (hands), S4 (re-deal), S2 (leaders of boards), K4 (small sets). Every row of a batch has its own counter-based
-random stream, so a row's deals depend on its key alone: not on the batch size, nor on what was played before.
+Clauses: S1 (hands), S4 (re-deal), S2 (leaders of boards), K4 (small sets). Every row of a batch has its own
+counter-based random stream, so a row's deals depend on its key alone: not on the batch size, nor on earlier play.
 """
 
 import re
@@ -58,7 +58,7 @@ def row_keys(seed: int | None, rows: np.ndarray, salt: int = 0) -> np.ndarray:
 
 
 class Streams:
-    """One uniform random stream a row, counter-based; stands where a ``np.random.Generator`` is asked for ``random(n)``."""
+    """One uniform random stream a row, counter-based; serves whoever asks a ``np.random.Generator`` for ``random(n)``."""
 
     def __init__(self, keys: np.ndarray, counter: int = 0) -> None:
         self.keys = np.asarray(keys, dtype=np.uint64)  # (n,)
@@ -110,7 +110,7 @@ def struck(hands: np.ndarray) -> np.ndarray:
     counts += _STRIKE_HIGH.take(hands >> 14)
     counts += _STRIKE_BIAS
     counts &= np.uint32(0x88888888)
-    return counts.any(axis=1)
+    return np.bitwise_or.reduce(counts, axis=1) != 0
 
 
 def shuffle(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -151,8 +151,8 @@ def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray,
     """Duplicate boards ``start`` .. ``start + count - 1`` of a seed; a board is the same however boards are batched.
 
     Returns:
-        hands: (count, seats) uint32; leader: (count,) int64. Leaders rotate over the boards; under ``lead="double_six"``
-        the holder of 6-6 leads.
+        hands: (count, seats) uint32; leader: (count,) int64. Leaders rotate over the boards; under
+        ``lead="double_six"`` the holder of 6-6 leads.
     """
     rows = np.arange(start, start + count)
     hands = shuffle(rules, row_keys(seed, rows, salt=2), np.zeros(count, dtype=np.int64))

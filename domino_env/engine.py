@@ -1,8 +1,8 @@
 """The verbs every engine has, and how to get one.
 
-A batch of N deals: ``reset``, ``reset_rows``, ``deal``; ``step``; ``legal``, ``sample_legal``, ``observe``, ``history``,
-``to_move``; ``take``, ``snapshot``, ``load``, and copies by ``copy.deepcopy`` or ``pickle``. The games on an open line are
-played by :class:`domino_env.line.LineEngine`.
+A batch of N deals: ``reset``, ``reset_rows``, ``deal``; ``step``; ``legal``, ``sample_legal``, ``observe``,
+``history``, ``to_move``; ``take``, ``put``, ``snapshot``, ``load``, and copies by ``copy.deepcopy`` or ``pickle``. The
+games on an open line are played by :class:`domino_env.line.LineEngine`.
 """
 
 from collections.abc import Sequence

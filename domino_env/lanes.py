@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from domino_env.deals import Streams, row_keys
 from domino_env.decisions import Decisions, Player, Table
-from domino_env.line import _PER_ROW, LineEngine, select_bit
+from domino_env.line import LineEngine, select_bit
 from domino_env.scoring import OUTCOMES
 from domino_env.tiles import PASS
-from domino_env.view import Observation
+from domino_env.view import Observation, fresh_seed
 
 LOST = 10  # J2: an illegal action loses the deal 0:10
 _SALT = 3  # the agents' random streams, apart from those that deal
@@ -26,31 +26,6 @@ _LEARNERS = {"seat": (0,), "pair": (0, 2)}
 
 Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
 Seeds = int | Sequence[int] | None
-
-
-class Rows(LineEngine):
-    """A LineEngine of which some rows can be stepped alone: take them, step them, put them back."""
-
-    def put(self, rows: npt.NDArray[np.int64], other: LineEngine) -> None:
-        """Write the rows of `other`, in this order, over these rows: the reverse of `take`.
-
-        Args:
-            rows: (n,) distinct row numbers.
-            other: an engine of n rows of the same game.
-        """
-        for name in ("_hand", "_played", "_voids", "_size"):
-            for mine, theirs in zip(getattr(self, name), getattr(other, name), strict=True):
-                mine[rows] = theirs
-        self._ready_to[rows] *= self._keys[rows] == other._keys  # deals made ahead are of the row's stream
-        for name in _PER_ROW:
-            getattr(self, name)[rows] = getattr(other, name)
-        # The two count their steps apart: the events of the running deals move along.
-        ahead = self._time - other._time
-        self._start[rows] = other._start + ahead
-        recent = np.arange(int(other._start.min()), other._time)
-        size = len(self._ring)
-        self._ring[np.ix_((recent + ahead) % size, rows)] = other._ring[recent % size]
-        self._any_over = bool(self._over.any())
 
 
 class Lanes:
@@ -63,6 +38,7 @@ class Lanes:
         opponents: plays all remaining seats; None: random legal actions.
         history: whether observations hold the public events.
         skip_forced: play the learner's forced moves, too.
+        seed: of the first reset, where that has none; None: one that nobody chose.
 
     Raises:
         ValueError: an unknown learner, a player that cannot be asked, a pair or partner in a game without pairs.
@@ -70,12 +46,13 @@ class Lanes:
 
     def __init__(
         self,
-        engine: Rows,
+        engine: LineEngine,
         learner: str,
         partner: Player | None,
         opponents: Player | None,
         history: bool,
         skip_forced: bool,
+        seed: Seeds = None,
     ) -> None:
         if learner not in _LEARNERS:
             raise ValueError(f"unknown learner {learner!r}: choose 'seat' or 'pair'")
@@ -93,7 +70,9 @@ class Lanes:
         for role, player, own in (("partner", partner, helps), ("opponents", opponents, ~self._learns & ~helps)):
             _check_player(role, player)
             self._seat_player(player, own)
-        self._keys = row_keys(None, np.arange(rows), _SALT)  # (N,) uint64 the agents' random streams
+        self._first_seed: Seeds = fresh_seed() if seed is None else seed
+        self._waiting = False  # all rows wait for the learner: not before the first reset, nor when a player failed
+        self._keys = np.zeros(rows, np.uint64)  # (N,) the agents' random streams
         self._asked = np.zeros(rows, np.uint64)  # (N,) questions put in this row since the last seed
         self._deals = np.zeros(rows, np.int64)  # (N,) deals begun in this row, ever
         self._gain = np.zeros(rows, np.float32)  # (N,) the learner's points since its last step
@@ -115,7 +94,9 @@ class Lanes:
         Raises:
             ValueError: bad seeds or options; nothing is changed.
         """
+        seed = self._first_seed if seed is None else seed
         self.engine.reset(seed=seed, options=options)
+        self._first_seed = None
         rows = np.arange(self.engine.num_envs)
         if isinstance(seed, int | np.integer):
             self._keys = row_keys(int(seed), rows, _SALT)
@@ -150,8 +131,11 @@ class Lanes:
             illegal action; told (N,) bool, rows in which a deal ended, for `deal_info`.
 
         Raises:
-            ValueError: an illegal action, where strict; nothing is changed.
+            ValueError: an illegal action, where strict; nothing is changed. Before the first reset, or after a player
+                failed in the middle of a step: rows then do not wait for the learner.
         """
+        if not self._waiting:
+            raise ValueError("a step before the first reset, or after a player failed: call reset()")
         engine = self.engine
         lost = engine.legal_bits() >> actions.astype(np.uint64) & np.uint64(1) == 0
         if strict and lost.any():
@@ -174,6 +158,7 @@ class Lanes:
 
     def _play_on(self, part: LineEngine, rows: npt.NDArray[np.int64]) -> None:
         """Play the other seats of `part`, which holds these rows, until all wait; put back what was a copy."""
+        self._waiting = False
         while True:
             waits = self._learns[part.to_move()]
             if self.skip_forced:
@@ -183,6 +168,7 @@ class Lanes:
                 if part is not self.engine:
                     self.engine.put(rows[waits], part if waits.all() else part.take(waits))
                 if waits.all():
+                    self._waiting = True
                     return
                 rows, part = rows[~waits], part.take(~waits)
             self._step(part, rows, self._choose(part, rows))

@@ -1,7 +1,7 @@
 """LineEngine: N deals of a game on an open line as arrays, one step for all of them.
 
-Plays S1-S10 (sport dominoes), K1, K2 and K4, as ``rules`` says. Every row of the batch moves one seat on at every step, so
-what belongs to a seat is kept relative to the mover, in lists of arrays that are rotated instead of copied:
+Plays S1-S10 (sport dominoes), K1, K2 and K4, as ``rules`` says. Every row of the batch moves one seat on at every
+step, so what belongs to a seat is kept relative to the mover, in lists of arrays that are rotated instead of copied:
 ``_hand[0]`` is the hand of each row's mover, ``_hand[1]`` that of its left neighbour. No Python loop runs over rows.
 """
 
@@ -39,7 +39,7 @@ _SIX_SIX = 27
 
 
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What laying does: (action << 6 | ends) -> new ends | suits passed on << 6; and per action or ends, small tables."""
+    """What an action does: (action << 6 | ends) -> new ends | suits passed on << 6; and small tables by action or ends."""
     turn = np.zeros(NUM_ACTIONS << 6, dtype=np.int64)
     bit = np.zeros(NUM_ACTIONS, dtype=np.uint32)
     reach = np.zeros(64, dtype=np.uint32)
@@ -220,7 +220,7 @@ class LineEngine:
         fresh = seed is not None or not self._dealt.any()
         if fresh:
             if seed is None or isinstance(seed, int | np.integer):
-                keys = row_keys(None if seed is None else int(seed), rows)
+                keys = row_keys(seed, rows)
             elif isinstance(seed, Sequence | np.ndarray) and len(seed) == self.num_envs:
                 keys = np.concatenate([row_keys(one, np.zeros(1, np.int64)) for one in seed])
             else:
@@ -239,9 +239,7 @@ class LineEngine:
         options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
         """Begin a new episode in some rows, the next of each row's stream. Arguments and errors as of :meth:`reset`."""
-        rows = np.asarray(rows)
-        if rows.dtype == bool:
-            rows = np.flatnonzero(rows)
+        rows = self._rows(rows)
         self._new_episode(rows, self._options(options, len(rows)))
 
     def deal(self, hands: np.ndarray, leader: np.ndarray) -> None:
@@ -256,6 +254,12 @@ class LineEngine:
             raise ValueError(
                 f"hands {hands.shape} and leader {leader.shape} must be ({self.num_envs}, {seats}) and (N,)"
             )
+        if (
+            hands.dtype.kind not in "iu"
+            or leader.dtype.kind not in "iu"
+            or (hands.astype(np.uint64) >> NUM_TILES).any()
+        ):
+            raise ValueError(f"hands {hands.dtype} must be masks of tiles, leader {leader.dtype} seat numbers")
         hands = hands.astype(np.uint32)
         all_tiles = np.bitwise_or.reduce(hands, axis=1)
         if (
@@ -356,8 +360,8 @@ class LineEngine:
 
         Args:
             actions: (N,) integers, each legal for its row's mover.
-            autoreset: rows whose episode ends begin the next one at once; otherwise they stay at their end, and stepping
-                them again is an error until :meth:`reset_rows` or :meth:`take`.
+            autoreset: rows whose episode ends begin the next one at once; otherwise they stay at their end, and
+                stepping them again is an error until :meth:`reset_rows` or :meth:`take`.
 
         Returns:
             rewards: (N, seats) float32, zero but where a deal ended (S9); done: (N,) bool, the episode is over.
@@ -573,7 +577,7 @@ class LineEngine:
         return data if packed else unpack(data)
 
     def _words(self, viewer: int, rows: np.ndarray | None) -> np.ndarray:
-        """Packed observations of the seat ``viewer`` places after the mover: (n, words) uint32; ``rows`` None for all."""
+        """Packed observations of the seat ``viewer`` places after the mover: (n, words) uint32 of ``rows`` or all."""
         seats = self.rules.seats
 
         def of(state: np.ndarray) -> np.ndarray:
@@ -620,8 +624,8 @@ class LineEngine:
         Args:
             seat: whose view (None: the mover's).
         Returns:
-            (N, max_plies) int16, -1 padded; an event is ``relative_seat << 12 | left << 9 | right << 6 | action`` with the
-            ends before the action (7, 7 on an empty line) and relative_seat clockwise from the viewer.
+            (N, max_plies) int16, -1 padded; an event is ``relative_seat << 12 | left << 9 | right << 6 | action``
+            with the ends before the action (7, 7 on an empty line) and relative_seat clockwise from the viewer.
         """
         viewer = self._mover() if seat is None else self._seat(seat)
         events = np.full((self.num_envs, self.rules.max_plies), -1, np.int16)
@@ -642,9 +646,7 @@ class LineEngine:
         Args:
             rows: (n,) row numbers, or (N,) bool.
         """
-        rows = np.asarray(rows)
-        if rows.dtype == bool:
-            rows = np.flatnonzero(rows)
+        rows = self._rows(rows)
         if not len(rows):
             raise ValueError("take needs at least one row")
         other = copy.copy(self)
@@ -662,6 +664,27 @@ class LineEngine:
         other.finished = nothing(self.rules)
         return other
 
+    def put(self, rows: np.ndarray, other: "LineEngine") -> None:
+        """Write the rows of `other`, in this order, over these rows: the reverse of `take`.
+
+        Args:
+            rows: (n,) distinct row numbers.
+            other: an engine of n rows of the same game.
+        """
+        for name in ("_hand", "_played", "_voids", "_size"):
+            for mine, theirs in zip(getattr(self, name), getattr(other, name), strict=True):
+                mine[rows] = theirs
+        self._ready_to[rows] *= self._keys[rows] == other._keys  # deals made ahead are of the row's stream
+        for name in _PER_ROW:
+            getattr(self, name)[rows] = getattr(other, name)
+        # The two count their steps apart: the events of the running deals move along.
+        ahead = self._time - other._time
+        self._start[rows] = other._start + ahead
+        recent = np.arange(int(other._start.min()), other._time)
+        size = len(self._ring)
+        self._ring[np.ix_((recent + ahead) % size, rows)] = other._ring[recent % size]
+        self._any_over = bool(self._over.any())
+
     def record(self, row: int) -> Deal:
         """The deal of a row as it was dealt, and its moves so far."""
         return self._record(self._row(row))
@@ -669,6 +692,17 @@ class LineEngine:
     def text(self, row: int) -> str:
         """The deal of a row in the notation of :mod:`domino_env.deals`."""
         return format_deal(self.record(row))
+
+    def _rows(self, rows: np.ndarray) -> np.ndarray:
+        """Row numbers, from numbers or a (N,) bool mask."""
+        rows = np.asarray(rows)
+        if rows.dtype == bool and rows.shape == (self.num_envs,):
+            return np.flatnonzero(rows)
+        if not rows.size:
+            return np.zeros(0, np.int64)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= self.num_envs:
+            raise ValueError(f"rows {rows!r} must be numbers in 0..{self.num_envs - 1}, or {self.num_envs} bools")
+        return rows
 
     def _row(self, row: int) -> int:
         if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < self.num_envs:
@@ -715,7 +749,7 @@ class LineEngine:
         """Put a snapshot into a row: its deal goes on from there, and the deals after it are those it would have had.
 
         Raises:
-            ValueError: a snapshot of other rules, or one whose moves do not follow from its deal; the engine is as it was.
+            ValueError: a snapshot of other rules, or moves that do not follow from the deal; the engine is as it was.
         """
         row = self._row(row)
         if not isinstance(snapshot, Mapping):

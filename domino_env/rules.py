@@ -32,7 +32,9 @@ class Rules:
     pairs: bool = True  # seats 0 and 2 against 1 and 3; False: each for itself, scored as B5
     hand_size: int = 7  # tiles a seat is dealt (S1)
     max_pip: int = 6  # double-`max_pip` set, 2..6 (K4)
-    lead: str = "rotation"  # S2 rotation | K1 double_six: its holder, with it | K2 winner: 1-1 first, then by the result
+    lead: str = (
+        "rotation"  # S2 rotation | K1 double_six: its holder, with it | K2 winner: 1-1 first, then by the result
+    )
     lone_blank: int = 0  # what a hand of 0-0 alone counts (S8)
     block_score: str = "difference"  # S7 book: difference | S7 club: loser_total | K1: both_totals
     equal_block: str = "nothing"  # S7 an equal block: 0 to 0, or both pairs are credited with the total

@@ -78,7 +78,9 @@ def _pairs(rules: Rules, pips: np.ndarray, by: np.ndarray, out: np.ndarray) -> t
     equal = ~out & (totals[:, 0] == totals[:, 1])
     winner = np.where(out, by % 2, fewer)
     own, other = totals[each, winner], totals[each, 1 - winner]
-    on_out = other + own if rules.out_score == "others" else other  # K1: the winner's own hand is empty, so own = partner
+    on_out = (
+        other + own if rules.out_score == "others" else other
+    )  # K1: the winner's own hand is empty, so own = partner
     on_block = {"difference": other - own, "loser_total": other, "both_totals": other + own}[rules.block_score]
     points = np.zeros_like(totals)
     points[each, winner] = np.where(out, on_out, on_block)

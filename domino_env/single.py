@@ -13,7 +13,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from domino_env.decisions import Player
-from domino_env.lanes import Lanes, Rows
+from domino_env.lanes import Lanes
+from domino_env.line import LineEngine
 from domino_env.rules import Rules
 from domino_env.view import (
     RENDER_MODES,
@@ -73,7 +74,7 @@ class DominoEnv(gymnasium.Env[Observation, int]):
     ) -> None:
         check_illegal(illegal)
         check_render_mode(render_mode)
-        engine = Rows(rules, 1, episode=episode, fours=fours, **rule_overrides)
+        engine = LineEngine(rules, 1, episode=episode, fours=fours, **rule_overrides)
         self._lanes = Lanes(engine, "seat", partner, opponents, history, skip_forced)
         self._playing = False  # between a reset and the end
         self._window = Window(engine.rules.name, self.metadata["render_fps"])

@@ -1,7 +1,7 @@
 """The 28 tiles as bits, their suits, doubles and pips, and the action ids of the line games.
 
-Tiles are numbered 0..27 in the order 0-0, 0-1, ... 0-6, 1-1, ... 6-6 (rules.md, head). A set of tiles is a mask: bit t of
-an unsigned integer says that tile t is in it. Small sets keep the numbers and ids of the double-six set (K4).
+Tiles are numbered 0..27 in the order 0-0, 0-1, ... 0-6, 1-1, ... 6-6. A set of tiles is a mask: bit t of an unsigned
+integer says that tile t is in it. Small sets keep the numbers and ids of the double-six set (K4).
 """
 
 from collections.abc import Iterable

@@ -21,7 +21,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from domino_env.decisions import Player
-from domino_env.lanes import Lanes, Options, Rows, Seeds
+from domino_env.lanes import Lanes, Options, Seeds
+from domino_env.line import LineEngine
 from domino_env.rules import Rules
 from domino_env.view import Observation, action_ids, check_illegal, check_render_mode, draw, seat_space
 
@@ -52,8 +53,8 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         check_render_mode(render_mode)
         if render_mode == "human":
             raise ValueError("a batch of tables has no window: choose render_mode 'ansi', 'rgb_array' or None")
-        engine = Rows(rules, num_envs, seed, episode=episode, fours=fours, **rule_overrides)
-        self._lanes = Lanes(engine, learner, partner, opponents, history, skip_forced)
+        engine = LineEngine(rules, num_envs, seed, episode=episode, fours=fours, **rule_overrides)
+        self._lanes = Lanes(engine, learner, partner, opponents, history, skip_forced, seed)
         self.rules = engine.rules
         self.num_envs = engine.num_envs
         self.illegal = illegal

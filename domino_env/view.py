@@ -32,6 +32,11 @@ def has_display() -> bool:
 RENDER_MODES = [*(["human"] if has_display() else []), "ansi", "rgb_array"]
 
 
+def fresh_seed() -> int:
+    """A seed nobody chose, for an env whose first reset has none: it, too, begins with deal 0 (S2)."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+
+
 def seat_names(rules: Rules) -> list[str]:
     """Agents of a game in clockwise order: seat_0, seat_1, ..."""
     return [f"seat_{seat}" for seat in range(rules.seats)]

@@ -309,7 +309,7 @@ def _peers(rules: str, rows: int, seconds: float, seed: int, say: Callable[[str]
 
 
 def trainer(
-    updates: int = 6,
+    updates: int = 4,
     seed: int = 0,
     peers: bool = True,
     say: Callable[[str], None] = lambda line: None,
@@ -320,7 +320,7 @@ def trainer(
     decisions with more than one legal action; MaskablePPO plays seat_0 of a VectorEnv among random players.
 
     Args:
-        updates: of ours; a first one, which warms up, is not counted.
+        updates: of ours.
         seed: of the run.
         peers: also train MaskablePPO.
         say: is told what is being done.
@@ -331,40 +331,56 @@ def trainer(
     """
     if updates < 1:
         raise ValueError(f"updates must be at least 1, got {updates}")
+    import torch
+
+    from agents.ppo import PPOConfig
+
+    name, theirs = "sb3_maskable_ppo", None
+    say(f"our trainer, {updates} updates")
+    runs = [_train(updates, seed)]
+    missing = []
+    if peers:
+        try:
+            learn = maskable_ppo(seed)
+        except ImportError:
+            missing.append(name)
+        else:
+            say(f"peer {name}, {runs[0]['decisions']:,} decisions")
+            threads = torch.get_num_threads()
+            torch.set_num_threads(PPOConfig.threads)
+            began = time.perf_counter()
+            theirs = learn(runs[0]["decisions"]) / (time.perf_counter() - began)
+            torch.set_num_threads(threads)
+            say("our trainer again")  # the peer takes long: before and after it, so that both meet the same machine
+            runs.append(_train(updates, seed))
+    decisions, seconds = sum(run["decisions"] for run in runs), sum(run["seconds"] for run in runs)
+    result: dict[str, Any] = {
+        "decisions_per_second": round(decisions / seconds),
+        "decisions": decisions,
+        "seconds": seconds,
+        "updates": updates,
+        "threads": PPOConfig.threads,
+        "seed": seed,
+        "peers": {},
+        "peers_missing": missing,
+    }
+    if theirs:
+        result["peers"] = {name: round(theirs)}
+        result["ours"] = {name: result["decisions_per_second"]}
+        result["ratios"] = {name: round(decisions / seconds / theirs, 2)}
+        result["goals"] = {name: TRAINER_GOAL}
+    return result
+
+
+def _train(updates: int, seed: int) -> dict[str, Any]:
+    """A run of the default trainer in a folder that is thrown away, without evaluations."""
     import tempfile
 
     from experiments.train import train
 
-    say(f"our trainer, {updates} updates")
     with tempfile.TemporaryDirectory() as folder:
         words = [f"total_updates={updates}", f"seed={seed}", f"runs_dir={folder}", "evaluate_every=1000000"]
-        run = train(None, [*words, "checkpoint_every=1000000", "opponents=[]"], None, json=True)
-    result: dict[str, Any] = {
-        "decisions_per_second": round(run["decisions"] / run["seconds"]),
-        "decisions": run["decisions"],
-        "seconds": run["seconds"],
-        "updates": updates,
-        "threads": 2,
-        "seed": seed,
-        "peers": {},
-    }
-    if not peers:
-        return result
-    try:
-        learn = maskable_ppo(seed)
-    except ImportError:
-        return result | {"peers_missing": ["sb3_maskable_ppo"]}
-    say("peer sb3_maskable_ppo")
-    began = time.perf_counter()
-    decisions = learn(run["decisions"])
-    speed = decisions / (time.perf_counter() - began)
-    return result | {
-        "peers": {"sb3_maskable_ppo": round(speed)},
-        "ours": {"sb3_maskable_ppo": result["decisions_per_second"]},
-        "ratios": {"sb3_maskable_ppo": round(result["decisions_per_second"] / speed, 2)},
-        "goals": {"sb3_maskable_ppo": TRAINER_GOAL},
-        "peers_missing": [],
-    }
+        return train(None, [*words, "checkpoint_every=1000000", "opponents=[]"], None, json=True)
 
 
 def maskable_ppo(seed: int, num_envs: int = 256, steps: int = 128) -> Callable[[int], int]:

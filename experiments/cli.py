@@ -13,6 +13,7 @@ import io
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -125,9 +126,9 @@ def train(
         )
     if seed is not None:
         words.append(f"seed={seed}")
-    with _stdout_kept(as_json):
+    with _undisturbed():
         from experiments.train import train as run
-
+    with _stdout_kept(as_json):
         result = run(path, words, resume, json=as_json)
     if as_json:
         _print_json(result)
@@ -140,7 +141,7 @@ def evaluate(
     boards: Annotated[
         int, typer.Option(min=2, help="Duplicate boards: deals, each played twice with the pairs crossed.")
     ] = 2000,
-    seed: Seed = 1,
+    seed: Seed = 0,
     rules: RulesName = "sport_book",
     batch: Annotated[int, typer.Option(min=1, help="Boards at a time; changes the speed, never the result.")] = 4096,
     time_limit: Annotated[float | None, typer.Option(help="Seconds a decision may take; left out: no limit.")] = None,
@@ -153,8 +154,8 @@ def evaluate(
 
     Example: domino evaluate runs/quick-1-20261130-120000/checkpoints/latest greedy --json
     """
-    from experiments.evaluate import AgentError, evaluate as play
-
+    with _undisturbed():
+        from experiments.evaluate import AgentError, evaluate as play
     policy = "forfeit" if forfeit else "raise"
     with _stdout_kept(as_json), _progress("boards") as show:
         try:
@@ -209,7 +210,7 @@ def benchmark_engine(
 
 @benchmark_app.command("train")
 def benchmark_train(
-    updates: Annotated[int, typer.Option(min=1, help="Updates of the trainer, of about 30,000 decisions each.")] = 6,
+    updates: Annotated[int, typer.Option(min=1, help="Updates of the trainer, of about 30,000 decisions each.")] = 4,
     peers: Annotated[
         bool, typer.Option("--peers/--no-peers", help="Also train sb3-contrib's MaskablePPO where it is installed.")
     ] = True,
@@ -364,6 +365,23 @@ def _stdout_kept(as_json: bool) -> Iterator[None]:
     """Where JSON is asked for, whatever else would be printed meanwhile goes to standard error."""
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         yield
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A Ctrl-C while modules are imported takes effect when they are: in the midst of an import Python can lose it."""
+    pressed: list[int] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    except ValueError:  # not the main thread: signals go elsewhere
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """Who is seen from where: the view of a picture, the side of the table each seat has, what may be shown of it."""
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Literal
+
+import numpy as np
 
 from domino_env.render.line import Snapshot, Story
 
@@ -74,6 +75,6 @@ def places_of(snapshot: Snapshot, story: Story, view: View) -> dict[Side, list[P
 def _check_view(view: object, seats: int) -> int | None:
     if view is None or view == "all":
         return None
-    if isinstance(view, bool) or not isinstance(view, Integral) or not 0 <= view < seats:
+    if isinstance(view, bool) or not isinstance(view, int | np.integer) or not 0 <= view < seats:
         raise ValueError(f'view must be None, "all" or a seat 0..{seats - 1}, got {view!r}')
     return int(view)

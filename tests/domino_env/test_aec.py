@@ -118,7 +118,7 @@ def test_leader_rotates():
     for _ in range(200):
         leaders.append(SEATS.index(env.agent_selection))
         env.reset()
-    assert all((b - a) % 4 == 1 for a, b in pairwise(leaders))
+    assert leaders[0] == 0 and all((b - a) % 4 == 1 for a, b in pairwise(leaders))
 
 
 @pytest.mark.parametrize("history", [False, True])

@@ -40,9 +40,7 @@ def label(path: Path) -> str:
 
 
 def test_imports__are_found():
-    source = (
-        "import a.b\nfrom c import d\ndef f():\n    from . import e\n    from ..g import h\n    import torch.nn as nn\n"
-    )
+    source = "import a.b\nfrom c import d\ndef f():\n    from . import e\n    from ..g import h\n    import t.n as nn\n"
     assert modules_in(source, "p.q") == {"a.b", "c", "c.d", "p.q", "p.q.e", "p.g", "p.g.h", "t.n"}
     assert {path.parts[len(ROOT.parts)] for path in FILES} >= {"domino_env"}
 

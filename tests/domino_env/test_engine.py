@@ -231,6 +231,9 @@ def test_deal__bad_arrays(fingerprint):
         (good, [0, 0]),
         (np.where(np.arange(4) == 1, good[:, :1], good), [0, 0, 0]),
         (good & (good - 1), [0, 0, 0]),
+        (good.astype(float), [0, 0, 0]),
+        (good.astype(np.int64) | 1 << 40, [0, 0, 0]),
+        (good, [0.0, 0.5, 0.0]),
         (np.array([[1 << 27 | 1, 6, 384, 8192 + 16384]] * 3), [0, 0, 0]),
     ]:
         with pytest.raises(ValueError):
@@ -285,6 +288,21 @@ def test_reset_rows__leaves_the_others():
     assert engine.plies()[[1, 6]].tolist() == [0, 0] and engine.leader()[1] == 3
     assert np.array_equal(engine.deal_index() - index, np.isin(np.arange(8), [1, 6]))
     assert [names_in(tiles_in(mask)) for mask in engine.hands()[6]] == HANDS
+
+
+@pytest.mark.parametrize("rows", [[8], [-1], [0.0], [[0]], [True], np.ones(7, bool), 3, "0"], ids=repr)
+def test_rows__bad_numbers(rows, fingerprint):
+    engine = engine_in_the_middle(rows=8)
+    before = fingerprint(engine)
+    for verb in (engine.reset_rows, engine.take):
+        with pytest.raises(ValueError):
+            verb(rows)
+    assert fingerprint(engine) == before
+    engine.reset_rows([])
+    engine.reset_rows(np.zeros(8, bool))
+    assert fingerprint(engine) == before
+    with pytest.raises(ValueError):
+        engine.take([])
 
 
 def deals_by_row(rows, seed, player, deals=6, rules="sport_book", **keywords):

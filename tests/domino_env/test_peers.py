@@ -60,7 +60,7 @@ def pypi_game(dominoes, engine, row, lead):
 
 
 def test_legality__is_openspiel_team_dominoes():
-    """K3: the same moves are legal in `python_team_dominoes`, which is always led by its player 0 and scores otherwise."""
+    """K3: the same moves are legal in `python_team_dominoes`, which is always led by player 0 and scores otherwise."""
     pytest.importorskip("open_spiel")
     pyspiel = pytest.importorskip("pyspiel")
     pytest.importorskip("open_spiel.python.games")

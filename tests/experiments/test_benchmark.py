@@ -106,7 +106,7 @@ def test_numbers_that_cannot_be(keywords: dict[str, int], says: str) -> None:
 
 def test_the_trainer_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(benchmark, "maskable_ppo", lambda seed: lambda decisions: decisions)
+    monkeypatch.setattr(benchmark, "maskable_ppo", lambda seed: lambda decisions: time.sleep(0.1) or decisions)
     result = benchmark.trainer(updates=1)
     assert {"decisions_per_second", "peers"} <= set(result)
     assert result["updates"] == 1 and result["decisions"] > 20_000

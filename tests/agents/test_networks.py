@@ -1,0 +1,192 @@
+"""Networks, bits and the masked categorical (B01)."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from agents.networks import Dense, MaskedCategorical, Policy, PublicPrivate, make_actor, to_bits, to_mask
+from domino_env import get_rules, make_engine
+from domino_env.decisions import Decisions
+from domino_env.observation import layout_of
+
+RULES = get_rules("sport_book")
+LAYOUT = layout_of(RULES)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def random_masks(rows: int, actions: int = 57, seed: int = 0) -> torch.Tensor:
+    """1 to `actions` legal actions a row, every number as likely."""
+    rng = np.random.default_rng(seed)
+    count = rng.integers(1, actions + 1, rows)
+    return torch.from_numpy(rng.random((rows, actions)).argsort(axis=1).argsort(axis=1) < count[:, None])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_b01_masked_categorical_at_any_logit_size(scale: float, dtype: torch.dtype) -> None:
+    mask = random_masks(4096)
+    raw = (torch.randn(4096, 57, generator=generator(1)) * scale).to(dtype)
+    logits = raw.clone().requires_grad_()
+    policy = MaskedCategorical(logits, mask)
+    assert (policy.probs[~mask] == 0).all()
+    assert (policy.probs.sum(1) - 1).abs().max() < 1e-6
+    torch.distributions.Categorical(probs=policy.probs, validate_args=True)
+    for seed in range(3):
+        uniforms = torch.from_numpy(np.random.default_rng(seed).random(4096))
+        assert mask.gather(1, policy.sample(uniforms)[:, None]).all()
+    for edge in (0.0, 1 - 2**-53):
+        assert mask.gather(1, policy.sample(torch.full((4096,), edge, dtype=torch.float64))[:, None]).all()
+    assert mask.gather(1, policy.mode()[:, None]).all()
+    entropy = policy.entropy()
+    assert entropy.isfinite().all() and (entropy >= 0).all()
+    single = mask.sum(1) == 1
+    assert single.any()
+    only = mask[single].to(torch.uint8).argmax(1)
+    chosen = mask.to(torch.uint8).argmax(1)
+    assert (policy.log_prob(chosen)[single] == 0).all() and (entropy[single] == 0).all()
+    assert (policy.mode()[single] == only).all()
+    (policy.log_prob(chosen).clamp(min=-1e4).sum() + entropy.sum()).backward()
+    assert logits.grad is not None and logits.grad.isfinite().all()
+    assert (logits.grad[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e6])
+def test_b01_equal_logits_have_entropy_ln_k(size: float) -> None:
+    mask = torch.zeros(57, 57, dtype=torch.bool)
+    for k in range(57):
+        mask[k, : k + 1] = True
+    entropy = MaskedCategorical(torch.full((57, 57), size), mask).entropy()
+    assert torch.allclose(entropy, torch.arange(1, 58).float().log(), atol=1e-5)
+    assert entropy[2].item() == pytest.approx(1.098612, abs=1e-6)
+
+
+def test_sampling_follows_the_probabilities() -> None:
+    mask = torch.tensor([[True, False, True, True]])
+    policy = MaskedCategorical(torch.tensor([[0.0, 50.0, math.log(2), math.log(5)]]).expand(80_000, 4), mask.expand(80_000, 4))
+    uniforms = torch.from_numpy((np.arange(80_000) + 0.5) / 80_000)
+    counts = torch.bincount(policy.sample(uniforms), minlength=4)
+    assert counts.tolist() == [10_000, 0, 20_000, 50_000]
+
+
+def test_log_prob_and_entropy_agree_with_torch_distributions() -> None:
+    mask = random_masks(512, seed=3)
+    logits = torch.randn(512, 57, generator=generator(2))
+    ours = MaskedCategorical(logits, mask)
+    theirs = torch.distributions.Categorical(logits=logits.masked_fill(~mask, -1e30))
+    action = ours.mode()
+    assert torch.allclose(ours.log_prob(action), theirs.log_prob(action), atol=1e-6)
+    finite = torch.where(mask, theirs.logits, 0.0)
+    assert torch.allclose(ours.entropy(), -(theirs.probs * finite).sum(1), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_bits_and_masks_are_those_of_the_engine(dtype: torch.dtype) -> None:
+    engine = make_engine(RULES, 64, seed=3)
+    rng = np.random.default_rng(0)
+    for _ in range(9):
+        engine.step(engine.sample_legal(rng))
+    bits = to_bits(engine.observe(packed=True), dtype)
+    assert bits.dtype == dtype
+    assert np.array_equal(bits.float().numpy(), engine.observe())
+    assert np.array_equal(to_mask(engine.legal_bits()).numpy(), engine.legal() == 1)
+
+
+@pytest.mark.parametrize("rectified", [False, True])
+def test_dense_has_the_gradients_of_a_linear_layer(rectified: bool) -> None:
+    layer = Dense(11, 7, rectified, 1.0, generator()).double()
+    with torch.no_grad():
+        layer.bias.copy_(torch.randn(7, generator=generator(4), dtype=torch.float64))
+    x = torch.randn(5, 11, dtype=torch.float64, generator=generator(5), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda *inputs: layer(inputs[0]), (x, layer.weight, layer.bias))
+
+
+@pytest.mark.parametrize("kind", ["mlp", "public_private"])
+def test_the_same_seed_gives_the_same_network(kind: str) -> None:
+    x = (torch.rand(9, LAYOUT.size, generator=generator(1)) < 0.3).float()
+    one, two, other = (make_actor(kind, LAYOUT, [32, 32], generator(seed))(x) for seed in (7, 7, 8))
+    assert one.shape == (9, 57) and torch.equal(one, two) and not torch.equal(one, other)
+
+
+def test_unknown_network_names_the_choices() -> None:
+    with pytest.raises(ValueError, match="'gru'; choose from mlp, public_private"):
+        make_actor("gru", LAYOUT, [8], generator())
+
+
+def test_public_branch_does_not_see_the_own_hand() -> None:
+    net = make_actor("public_private", LAYOUT, [32, 32], generator())
+    assert isinstance(net, PublicPrivate)
+    x = (torch.rand(9, LAYOUT.size, generator=generator(1)) < 0.3).float()
+    other = x.clone()
+    other[:, LAYOUT.slices["hand"]] = 1 - other[:, LAYOUT.slices["hand"]]
+    assert torch.equal(net.public(x), net.public(other))
+    hand = x[:, LAYOUT.slices["hand"]]
+    assert torch.allclose(net.join(net.public(x), net.private(hand)), net(x))
+    # What it is for: many hands on one public position.
+    hands = other[:, LAYOUT.slices["hand"]]
+    assert torch.allclose(net.join(net.public(x[:1]), net.private(hands))[:1], net(other[:1]), atol=1e-5)
+    assert not torch.equal(net(x), net(other))
+
+
+# -- Policy ------------------------------------------------------------------------------------------------------------------
+
+
+def questions(rows: int = 300, seed: int = 5) -> Decisions:
+    """Mid-deal decisions of many rows."""
+    engine = make_engine(RULES, rows, seed=seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(7):
+        engine.step(engine.sample_legal(rng))
+    return Decisions(
+        obs=engine.observe(), mask=engine.legal(), seat=engine.to_move(), rng=np.random.default_rng(1), rules=RULES
+    )
+
+
+def take(batch: Decisions, rows: np.ndarray) -> Decisions:
+    return dataclasses.replace(batch, obs=batch.obs[rows], mask=batch.mask[rows], seat=batch.seat[rows])
+
+
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("kind", ["mlp", "public_private"])
+def test_policy_plays_legal_actions_by_its_probabilities(kind: str, sample: bool) -> None:
+    batch = questions()
+    policy = Policy(make_actor(kind, LAYOUT, [64, 64], generator()), RULES, sample=sample)
+    action = policy.act(batch)
+    assert action.dtype == np.int64 and action.shape == (300,)
+    rows = np.arange(300)
+    assert (batch.mask[rows, action] == 1).all()
+    probabilities = policy.probabilities(batch)
+    assert probabilities.shape == (300, 57) and probabilities.dtype == np.float32
+    assert (probabilities[batch.mask == 0] == 0).all() and np.allclose(probabilities.sum(1), 1, atol=1e-6)
+    if not sample:
+        assert (probabilities[rows, action] == probabilities.max(1)).all()
+
+
+def test_policy_does_not_depend_on_the_batch() -> None:
+    batch = questions(700)
+    policy = Policy(make_actor("mlp", LAYOUT, [128, 128], generator()), RULES)
+    whole = policy.probabilities(batch)
+    order = np.random.default_rng(0).permutation(700)
+    assert np.array_equal(policy.probabilities(take(batch, order)), whole[order])
+    for size in (1, 3, 255, 257):
+        assert np.array_equal(policy.probabilities(take(batch, np.arange(size))), whole[:size])
+
+
+def test_policy_refuses_other_rules_and_sampling_without_chance() -> None:
+    batch = questions(3)
+    policy = Policy(make_actor("mlp", LAYOUT, [8], generator()), RULES, "pupil")
+    with pytest.raises(ValueError, match="pupil was trained for .*sport_book.*, not for .*sport_club"):
+        policy.act(dataclasses.replace(batch, rules=get_rules("sport_club")))
+    policy.sample = True
+    with pytest.raises(ValueError, match="rng"):
+        policy.act(dataclasses.replace(batch, rng=None))
+
+
+def test_policy_answers_an_empty_batch() -> None:
+    policy = Policy(make_actor("mlp", LAYOUT, [8], generator()), RULES)
+    assert policy.act(take(questions(3), np.arange(0))).shape == (0,)
