@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass
 class Rollout:
-    """T decisions of D deals, in the order of play: all decisions of one ply lie together. Forced moves are not in it."""
+    """T decisions of D deals in the order of play: those of one ply lie together. Forced moves are not in it."""
 
     obs: npt.NDArray[np.uint8]  # (T, nbytes) packed observation of the seat that decides
     hidden: npt.NDArray[np.uint8]  # (T, 4 (seats - 1)) packed hands of the other seats, clockwise from the left

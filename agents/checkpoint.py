@@ -1,9 +1,9 @@
 """Checkpoints: folders that hold all that a bit-equal resume needs, and nothing that can run code.
 
-`<run>/checkpoints/<updates>/` holds `model.safetensors`, `optimizer.safetensors` and `state.json` (config, rules, counters,
-sums over all three files). It is written under another name beside its place, forced to the disk and renamed, so that a
-crash, a full disk or a power cut leaves the earlier ones as they were; `latest` is a link to the newest, swapped at once.
-Loading looks at sums, versions, names and shapes, and says in one line what is wrong.
+`<run>/checkpoints/<updates>/` holds `model.safetensors`, `optimizer.safetensors` and `state.json` (config, rules,
+counters, sums over all three files). It is written under another name beside its place, forced to the disk and
+renamed, so that a crash, a full disk or a power cut leaves the earlier ones as they were; `latest` is a link to the
+newest, swapped at once. Loading looks at sums, versions, names and shapes, and says in one line what is wrong.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
     return {"name": rules.name, "overrides": rules.overrides(), "fields": dataclasses.asdict(rules)}
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------------------------
 
 
 def save(
@@ -106,7 +106,9 @@ def save(
         _sync(checkpoints)
     except OSError as error:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise CheckpointError(f"{final} could not be saved ({error.strerror}); earlier checkpoints are intact") from error
+        raise CheckpointError(
+            f"{final} could not be saved ({error.strerror}); earlier checkpoints are intact"
+        ) from error
     for old in [folder for folder in _folders(checkpoints) if folder.name <= final.name][:-keep]:
         shutil.rmtree(old, ignore_errors=True)
     return final
@@ -156,7 +158,7 @@ def _sum(state: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps({**state, "sha256": sums}, sort_keys=True).encode()).hexdigest()
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 def load(folder: str | Path) -> Checkpoint:
@@ -253,7 +255,8 @@ def fill(into: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) 
         source = tensors[name]
         if source.shape != target.shape or source.dtype != target.dtype:
             raise CheckpointError(
-                f"{where}: {name} is {source.dtype} {tuple(source.shape)}, expected {target.dtype} {tuple(target.shape)}"
+                f"{where}: {name} is {source.dtype} {tuple(source.shape)}, "
+                f"expected {target.dtype} {tuple(target.shape)}"
             )
     with torch.no_grad():
         for name, target in into.items():
@@ -279,9 +282,9 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
     said = checkpoint.state.get("policy", {})
     if said.get("network") not in NETWORKS:
         raise CheckpointError(f"{folder}: network {said.get('network')!r} is not known; known: {', '.join(NETWORKS)}")
-    for key, ours in (("bits", layout.size), ("actions", NUM_ACTIONS)):
-        if said.get(key) != ours:
-            raise CheckpointError(f"{folder}: its network has {said.get(key)} {key}, this version has {ours}")
+    for key, number in (("bits", layout.size), ("actions", NUM_ACTIONS)):
+        if said.get(key) != number:
+            raise CheckpointError(f"{folder}: its network has {said.get(key)} {key}, this version has {number}")
     actor = make_actor(said["network"], layout, said["hidden"], torch.Generator())
     ours = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
     fill(ours, {name: t for name, t in checkpoint.model.items() if name.startswith("actor.")}, str(folder))

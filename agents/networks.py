@@ -1,12 +1,13 @@
 """Networks for one seat of the table, the critic that sees all hands, and the masked categorical.
 
-All networks read bits. `MLP` reads an observation as it is. `PublicPrivate` reads what everyone sees in one branch and the
-own hand in another, multiplies the two and gives logits: to ask "what would you play with that hand?" of many hands costs
-only the private branch (signaling.md 4.4).
+All networks read bits. `MLP` reads an observation as it is. `PublicPrivate` reads what everyone sees in one branch
+and the own hand in another, multiplies the two and gives logits: to ask "what would you play with that hand?" of many
+hands costs only the private branch (signaling.md 4.4).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, cast
@@ -22,7 +23,7 @@ from domino_env.observation import Layout
 from domino_env.rules import Rules
 from domino_env.tiles import NUM_ACTIONS
 
-#: Logit of an illegal action: so low that its probability is exactly 0 beside any float32, and finite, so that no NaN comes of it.
+#: Logit of an illegal action: its probability is exactly 0 beside any other; and it is finite: no NaN comes of it.
 ILLEGAL = torch.finfo(torch.float32).min
 
 #: The bfloat16 number 1 as a 16-bit pattern; a bit times this is the bit as bfloat16.
@@ -31,7 +32,7 @@ _ONE = 0x3F80
 NETWORKS = ("mlp", "public_private")
 
 
-# -- bits ---------------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------------------------
 
 
 def to_bits(packed: npt.NDArray[np.uint8], dtype: torch.dtype, device: torch.device | str = "cpu") -> Tensor:
@@ -51,7 +52,7 @@ def to_mask(legal: npt.NDArray[np.uint64], device: torch.device | str = "cpu") -
     return torch.from_numpy(bits.view(np.bool_)).to(device)
 
 
-# -- the masked categorical ------------------------------------------------------------------------------------------------
+# -- the masked categorical ------------------------------------------------------------------------------------------
 
 
 class MaskedCategorical:
@@ -76,7 +77,7 @@ class MaskedCategorical:
         return self.logprobs.gather(1, actions[:, None]).squeeze(1)
 
     def sample(self, uniforms: Tensor) -> Tensor:
-        """(N,) int64 actions, one from each uniform number in [0, 1): the action in whose stretch of [0, 1) it falls."""
+        """(N,) int64 actions, one from each uniform number in [0, 1): the one in whose stretch of it that falls."""
         cumulative = self.probs.cumsum(1)
         total = cumulative[:, -1:]
         # The last stretch ends at the total, which rounding may leave below the uniform.
@@ -88,7 +89,7 @@ class MaskedCategorical:
         return self.probs.argmax(1)
 
 
-# -- layers ----------------------------------------------------------------------------------------------------------------
+# -- layers ----------------------------------------------------------------------------------------------------------
 
 
 class _Linear(torch.autograd.Function):
@@ -117,10 +118,11 @@ class Dense(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, rectified: bool, gain: float, generator: torch.Generator) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        # In double precision: where another machine rounds otherwise, that is lost in rounding to float32.
+        weight = nn.init.orthogonal_(torch.empty(outputs, inputs, dtype=torch.float64), gain, generator=generator)
+        self.weight = nn.Parameter(weight.float())
         self.bias = nn.Parameter(torch.zeros(outputs))
         self.rectified = rectified
-        nn.init.orthogonal_(self.weight, gain, generator=generator)
 
     def forward(self, x: Tensor) -> Tensor:
         return cast(Tensor, _Linear.apply(x, self.weight, self.bias, self.rectified))
@@ -128,10 +130,10 @@ class Dense(nn.Module):
 
 def _torso(inputs: int, hidden: Sequence[int], generator: torch.Generator) -> nn.Sequential:
     widths = [inputs, *hidden]
-    return nn.Sequential(*(Dense(a, b, True, math.sqrt(2), generator) for a, b in zip(widths, widths[1:])))
+    return nn.Sequential(*(Dense(a, b, True, math.sqrt(2), generator) for a, b in itertools.pairwise(widths)))
 
 
-# -- networks --------------------------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------------------------
 
 
 class MLP(nn.Module):
@@ -196,14 +198,14 @@ def make_actor(kind: str, layout: Layout, hidden: Sequence[int], generator: torc
     raise ValueError(f"unknown network {kind!r}; choose from {', '.join(NETWORKS)}")
 
 
-# -- a network at the table ---------------------------------------------------------------------------------------------------
+# -- a network at the table ------------------------------------------------------------------------------------------
 
 
 class Policy:
     """The agent that a policy network is. It plays the likeliest action, or samples one from `batch.rng`.
 
-    It computes in float32 and in blocks of one size, so that what it plays depends neither on the machine's bfloat16 nor
-    on how decisions are batched.
+    It computes in float32 and in blocks of one size, so that what it plays depends neither on the machine's bfloat16
+    nor on how decisions are batched.
     """
 
     sees_everything = False

@@ -1,12 +1,14 @@
 """PPO self-play: four seats share one network and play each other (Schulman and others 2017).
 
-An update is a number of fresh deals, played to their end; forced moves are played without asking the network and are not
-learned from. The default critic sees all four hands, and the advantages of a deal are one sequence through all its seats,
-in the sign of the leader's pair (`advantage: deal`): what one seat does is judged at the very next decision, whoever makes
-it. With `advantage: seat` every seat has a sequence of its own decisions, and the critic sees what the seat sees.
+An update is a number of fresh deals, played to their end; forced moves are played without asking the network and are
+not learned from. The default critic sees all four hands, and the advantages of a deal are one sequence through all
+its seats, in the sign of the leader's pair (`advantage: deal`): what one seat does is judged at the very next
+decision, whoever makes it. With `advantage: seat` every seat has a sequence of its own decisions, and the critic sees
+what the seat sees.
 
-The actor and the critic share nothing, so each learns on a core of its own, and the result is the same to the bit however
-the threads are scheduled and however many there are. All chance of an update follows from (seed, number of the update).
+The actor and the critic share nothing, so each learns on a core of its own, and the result is the same to the bit
+however the threads are scheduled and however many there are. All chance of an update follows from (seed, number of
+the update).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from domino_env.tiles import NUM_ACTIONS, PASS
 
 T = TypeVar("T")
 
-#: The deals of an update are always played in so many parts, whatever the number of threads, so that it changes no result.
+#: The deals of an update are always played in so many parts: the number of threads changes no result.
 PARTS = 2
 
 _COUNTERS = ("updates", "decisions", "deals", "cpu_seconds", "seconds")
@@ -46,7 +48,7 @@ class PPOConfig:
     runs_dir: str = "runs"  # where the run's folder is made
     rules: str = "sport_book"  # a preset's name
     rule_overrides: dict[str, Any] = field(default_factory=dict)  # fields of Rules
-    total_minutes: float = 3.0  # CPU time of training / threads: minutes by the clock where the cores are free
+    total_minutes: float = 10.0  # CPU time of training / threads: minutes by the clock where the cores are free
     total_updates: int | None = None  # where given, it counts instead of total_minutes
     checkpoint_every: float = 1.0  # in the unit of the total: minutes, or updates
     keep_checkpoints: int = 3  # the newest that stay
@@ -127,7 +129,7 @@ class PPOConfig:
         return torch.bfloat16 if self.precision == "bf16" else torch.float32
 
 
-# -- learning ----------------------------------------------------------------------------------------------------------------
+# -- learning --------------------------------------------------------------------------------------------------------
 
 
 def _flatten(module: nn.Module) -> tuple[Tensor, list[Tensor]]:
@@ -149,7 +151,7 @@ def _flatten(module: nn.Module) -> tuple[Tensor, list[Tensor]]:
 
 
 class Learner:
-    """A network and its optimiser. Parameters are float32 in one vector; a copy in the type of the arithmetic computes."""
+    """A network and its optimiser. Parameters are one float32 vector; a copy in the arithmetic's type computes."""
 
     def __init__(self, network: nn.Module, config: PPOConfig) -> None:
         dtype = config.dtype()
@@ -254,13 +256,15 @@ def surrogate(
         )
 
 
-# -- training ----------------------------------------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------------------------------
 
 
 class Trainer:
-    """A run of PPO: networks, optimisers and counters. `update()` plays and learns once; the rest is looking and keeping."""
+    """A run of PPO: networks, optimisers and counters. `update()` plays and learns once."""
 
     def __init__(self, config: PPOConfig) -> None:
+        self._intraop = torch.get_num_threads()
+        torch.set_num_threads(1)  # here and in each thread: cores are shared out by task, not within an operation
         self.config = config
         self.rules = config.get_rules()
         self.device = torch.device(config.device)
@@ -279,7 +283,6 @@ class Trainer:
         self.cpu_seconds = 0.0  # of training, all threads together
         self.seconds = 0.0  # of training, by the clock
         self._learners = {"actor": self.actor, "critic": self.critic}
-        self._intraop = torch.get_num_threads()
         self._pool = ThreadPoolExecutor(config.threads, "ppo", initializer=torch.set_num_threads, initargs=(1,))
 
     def close(self) -> None:
@@ -433,10 +436,15 @@ class Trainer:
             return action.cpu().numpy(), policy.log_prob(action).cpu().numpy()
 
     def _judge(
-        self, plies: Sequence[tuple[npt.NDArray[Any], ...]], leader: npt.NDArray[np.int64], rewards: npt.NDArray[np.float32]
+        self,
+        plies: Sequence[tuple[npt.NDArray[Any], ...]],
+        leader: npt.NDArray[np.int64],
+        rewards: npt.NDArray[np.float32],
     ) -> Rollout:
         """The rollout of the plies, with what the critic says of them."""
-        obs, hidden, legal, action, logprob, deal, seat = (np.concatenate(column) for column in zip(*plies, strict=True))
+        obs, hidden, legal, action, logprob, deal, seat = (
+            np.concatenate(column) for column in zip(*plies, strict=True)
+        )
         bounds = np.cumsum([0, *(len(ply[0]) for ply in plies)]).tolist()
         with torch.inference_mode():
             chunks = [
@@ -517,7 +525,7 @@ class Trainer:
         return torch.from_numpy(array).to(self.device)
 
 
-# -- counting -----------------------------------------------------------------------------------------------------------------
+# -- counting --------------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -58,7 +58,7 @@ def row_keys(seed: int | None, rows: np.ndarray, salt: int = 0) -> np.ndarray:
 
 
 class Streams:
-    """One uniform random stream a row, counter-based; serves whoever asks a ``np.random.Generator`` for ``random(n)``."""
+    """A counter-based uniform random stream a row; serves where a ``Generator`` is asked for ``random(n)``."""
 
     def __init__(self, keys: np.ndarray, counter: int = 0) -> None:
         self.keys = np.asarray(keys, dtype=np.uint64)  # (n,)

@@ -39,7 +39,7 @@ _SIX_SIX = 27
 
 
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What an action does: (action << 6 | ends) -> new ends | suits passed on << 6; and small tables by action or ends."""
+    """What an action does: action << 6 | ends -> new ends | suits passed on << 6; and small tables."""
     turn = np.zeros(NUM_ACTIONS << 6, dtype=np.int64)
     bit = np.zeros(NUM_ACTIONS, dtype=np.uint32)
     reach = np.zeros(64, dtype=np.uint32)
@@ -674,7 +674,9 @@ class LineEngine:
         for name in ("_hand", "_played", "_voids", "_size"):
             for mine, theirs in zip(getattr(self, name), getattr(other, name), strict=True):
                 mine[rows] = theirs
-        self._ready_to[rows] *= self._keys[rows] == other._keys  # deals made ahead are of the row's stream
+        # Deals made ahead serve on where they are of the same stream and the next one is not older than they are.
+        oldest = self._ready_to[rows] - self._ahead
+        self._ready_to[rows] *= (self._keys[rows] == other._keys) & (other._dealt >= oldest)
         for name in _PER_ROW:
             getattr(self, name)[rows] = getattr(other, name)
         # The two count their steps apart: the events of the running deals move along.

@@ -1,7 +1,8 @@
 """`domino train`: a run from its config to what it wins, or on from where it stopped.
 
-A run is a folder, complete in itself: config.yaml, TensorBoard events, checkpoints, result.json. Training has a deadline in
-CPU time (or in updates); evaluations do not count. Ctrl-C at any moment saves and ends with exit code 130.
+A run is a folder, complete in itself: config.yaml, TensorBoard events, checkpoints, result.json. Training has a
+deadline in CPU time (or in updates); evaluations do not count. Ctrl-C at any moment saves and ends with exit code
+130.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -52,7 +52,7 @@ def train(
         json: print nothing on standard output.
 
     Returns:
-        run, updates, decisions, seconds (of training, by the clock), and evaluations, each as of `domino evaluate --json`.
+        run, updates, decisions, seconds (of training, by the clock), evaluations (each as of `domino evaluate --json`).
 
     Raises:
         ConfigError, CheckpointError: the config or the checkpoint cannot be used, or nothing can be saved.
@@ -198,7 +198,7 @@ def _train(run: _Run, metrics: Metrics) -> None:
     trainer, config = run.trainer, run.trainer.config
     last_save = last_look = trainer.elapsed
     with _bar() as (bar, console):
-        task = bar.add_task("training", total=1.0, completed=trainer.progress, figures="")
+        task = bar.add_task("training", total=1.0, figures="")
         while trainer.progress < 1:
             cpu, wall = time.process_time(), time.perf_counter()
             with run.undisturbed():
@@ -231,7 +231,7 @@ def _train(run: _Run, metrics: Metrics) -> None:
 @contextlib.contextmanager
 def _bar() -> Iterator[tuple[Progress, Console]]:
     """A progress bar on standard error, drawn only at a terminal, and where lines can be printed above it."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -16,6 +16,11 @@ RULES = get_rules("sport_book")
 LAYOUT = layout_of(RULES)
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
@@ -68,7 +73,9 @@ def test_b01_equal_logits_have_entropy_ln_k(size: float) -> None:
 
 def test_sampling_follows_the_probabilities() -> None:
     mask = torch.tensor([[True, False, True, True]])
-    policy = MaskedCategorical(torch.tensor([[0.0, 50.0, math.log(2), math.log(5)]]).expand(80_000, 4), mask.expand(80_000, 4))
+    policy = MaskedCategorical(
+        torch.tensor([[0.0, 50.0, math.log(2), math.log(5)]]).expand(80_000, 4), mask.expand(80_000, 4)
+    )
     uniforms = torch.from_numpy((np.arange(80_000) + 0.5) / 80_000)
     counts = torch.bincount(policy.sample(uniforms), minlength=4)
     assert counts.tolist() == [10_000, 0, 20_000, 50_000]
@@ -133,7 +140,7 @@ def test_public_branch_does_not_see_the_own_hand() -> None:
     assert not torch.equal(net(x), net(other))
 
 
-# -- Policy ------------------------------------------------------------------------------------------------------------------
+# -- Policy ----------------------------------------------------------------------------------------------------------
 
 
 def questions(rows: int = 300, seed: int = 5) -> Decisions:
@@ -180,7 +187,7 @@ def test_policy_does_not_depend_on_the_batch() -> None:
 def test_policy_refuses_other_rules_and_sampling_without_chance() -> None:
     batch = questions(3)
     policy = Policy(make_actor("mlp", LAYOUT, [8], generator()), RULES, "pupil")
-    with pytest.raises(ValueError, match="pupil was trained for .*sport_book.*, not for .*sport_club"):
+    with pytest.raises(ValueError, match=r"pupil was trained for .*sport_book.*, not for .*sport_club"):
         policy.act(dataclasses.replace(batch, rules=get_rules("sport_club")))
     policy.sample = True
     with pytest.raises(ValueError, match="rng"):

@@ -13,8 +13,14 @@ from agents.ppo import PPOConfig, Trainer, surrogate
 from domino_env import make_engine
 
 SMALL: dict[str, Any] = {
-    "deals": 64, "minibatch": 256, "hidden": [32, 32], "critic_hidden": [32], "total_updates": 8, "precision": "float32",
+    "deals": 64, "minibatch": 256, "hidden": [32, 32], "critic_hidden": [32], "total_updates": 8,
+    "precision": "float32",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
 
 
 def small(**settings: Any) -> Trainer:
@@ -33,7 +39,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-# -- advantages --------------------------------------------------------------------------------------------------------------
+# -- advantages ------------------------------------------------------------------------------------------------------
 
 
 def test_gae_on_numbers_worked_by_hand() -> None:
@@ -65,7 +71,7 @@ def test_gae_keeps_sequences_apart() -> None:
     assert got.tolist() == [0.5, 2.5, 1.0, 5.0]
 
 
-# -- the objective -----------------------------------------------------------------------------------------------------------
+# -- the objective ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])
@@ -104,9 +110,7 @@ def test_b02_the_mask_and_the_network_are_the_same_when_learning() -> None:
     trainer = small(epochs=1, minibatch=100_000)
     rollout = played(trainer)
     with torch.no_grad():
-        policy = MaskedCategorical(
-            trainer.actor.fast(to_bits(rollout.obs, torch.float32)), to_mask(rollout.legal)
-        )
+        policy = MaskedCategorical(trainer.actor.fast(to_bits(rollout.obs, torch.float32)), to_mask(rollout.legal))
         again = policy.log_prob(torch.from_numpy(rollout.action)).numpy()
     assert np.abs(np.exp(again - rollout.logprob) - 1).max() < 1e-5
     for _ in range(2):
@@ -115,7 +119,7 @@ def test_b02_the_mask_and_the_network_are_the_same_when_learning() -> None:
     trainer.close()
 
 
-# -- what is played ----------------------------------------------------------------------------------------------------------
+# -- what is played --------------------------------------------------------------------------------------------------
 
 
 def test_only_real_decisions_are_kept_and_every_deal_is_played_out() -> None:
@@ -197,7 +201,7 @@ def test_the_central_critic_sees_the_hidden_hands_and_the_other_does_not() -> No
         trainer.close()
 
 
-# -- runs --------------------------------------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

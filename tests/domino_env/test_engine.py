@@ -481,6 +481,50 @@ def test_take__rows_in_their_order():
     assert np.array_equal(part.hands()[1], part.hands()[2]), "one row taken twice goes on alike under like actions"
 
 
+@pytest.mark.parametrize(
+    ("rules", "episode"), [("sport_book", "deal"), ("tiny_pairs", "deal"), ("kozyol", "match"), ("kozyol", "deal")]
+)
+@pytest.mark.parametrize(("ahead", "behind"), [(0, 0), (1, 0), (90, 0), (0, 90), (30, 90), (90, 30)])
+def test_put__is_the_reverse_of_take(rules, episode, ahead, behind, fingerprint):
+    """Rows taken, played on and put back: they and their futures are those of the part, the others are untouched.
+
+    Also where the engine has gone on in the meantime, so that what is put back is older than what it replaces.
+    """
+    engine = engine_in_the_middle(rules, rows=10, steps=61, episode=episode)
+    rows = np.array([7, 0, 4])
+    rest = np.setdiff1d(np.arange(10), rows)
+    part = engine.take(rows)
+    rng = np.random.default_rng(5)
+    for _ in range(ahead):
+        part.step(part.sample_legal(rng))
+    for _ in range(behind):
+        engine.step(engine.sample_legal(rng))
+    others = engine.take(rest)
+    engine.put(rows, part)
+    assert fingerprint(engine.take(rows)) == fingerprint(part)
+    assert fingerprint(engine.take(rest)) == fingerprint(others)
+    assert [engine.snapshot(int(row)) for row in rows] == [part.snapshot(j) for j in range(3)]
+    assert future(engine.take(rows), steps=120) == future(part, steps=120)
+    assert future(engine.take(rest), steps=120) == future(others, steps=120)
+
+
+def test_put__rows_that_wait_at_their_end(fingerprint):
+    """Over rows stay over; put in place of an over row, a running one runs."""
+    engine = make_engine("sport_book", 16, seed=46)
+    rng = np.random.default_rng(46)
+    while not engine.over().any():
+        engine.step(engine.sample_legal(rng), autoreset=False)
+    over = np.flatnonzero(engine.over())[:1]
+    live = np.flatnonzero(~engine.over())[:1]
+    ended, running = engine.take(over), engine.take(live)
+    engine.put(live, ended)
+    assert engine.over()[live].all() and engine.snapshot(int(live[0]))["deal"] == ended.snapshot(0)["deal"]
+    engine.put(live, running)
+    engine.put(np.flatnonzero(engine.over()), running.take(np.zeros(engine.over().sum(), int)))
+    assert not engine.over().any()
+    engine.step(engine.sample_legal(rng))
+
+
 def test_snapshot__says_what_lies_on_the_table():
     engine = make_engine("sport_book", 2, seed=6)
     engine.reset(options={"hands": HANDS, "leader": 0})

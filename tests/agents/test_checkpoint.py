@@ -1,0 +1,278 @@
+"""Checkpoint folders: whole or not at all, checked when read, nothing in them runs."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents import checkpoint, make_agent
+from agents.checkpoint import CheckpointError, describe_rules, fill, load, load_policy, resolve, resume, save
+from agents.networks import make_actor
+from domino_env import get_rules, make_engine
+from domino_env.decisions import Decisions
+from domino_env.observation import layout_of
+
+RULES = get_rules("sport_book")
+FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
+
+
+def contents(size: int = 8, **changes: Any) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, Any]]:
+    """What a small trainer would save."""
+    layout = layout_of(RULES)
+    actor = make_actor("mlp", layout, [size], torch.Generator().manual_seed(1))
+    model = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
+    state = {
+        "algorithm": "ppo",
+        "config": {"seed": 1},
+        "rules": describe_rules(RULES),
+        "policy": {"network": "mlp", "hidden": [size], "bits": layout.size, "actions": 57},
+        "counters": {"updates": 3},
+    }
+    return model, {name: tensor + 1 for name, tensor in model.items()}, {**state, **changes}
+
+
+def written(folder: Path, updates: int = 3, keep: int = 3, **changes: Any) -> Path:
+    return save(folder / "checkpoints", updates, *contents(**changes), keep=keep)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    model, optimizer, state = contents()
+    folder = save(tmp_path / "checkpoints", 12, model, optimizer, state)
+    assert names(folder) == FILES and names(tmp_path / "checkpoints") == ["00000012", "latest"]
+    for path in (folder, tmp_path / "checkpoints" / "latest"):
+        got = load(path)
+        assert got.folder == folder and got.run == tmp_path and got.rules == RULES
+        for ours, theirs in ((model, got.model), (optimizer, got.optimizer)):
+            assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+        assert {**got.state, **state} == got.state and got.state["format"] == 1
+
+
+def test_latest_moves_and_only_the_newest_stay(tmp_path: Path) -> None:
+    for updates in (2, 10, 100, 1000):
+        written(tmp_path, updates, keep=2)
+        assert (tmp_path / "checkpoints" / "latest").resolve().name == f"{updates:08d}"
+    assert names(tmp_path / "checkpoints") == ["00000100", "00001000", "latest"]
+
+
+def test_a_checkpoint_of_the_same_number_is_written_anew(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    (folder / "model.safetensors").write_bytes(b"")
+    written(tmp_path)
+    assert load(folder).state["counters"] == {"updates": 3}
+    assert names(tmp_path / "checkpoints") == ["00000003", "latest"]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("how", ["empty", "half", "last byte", "longer", "one bit", "gone"])
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, name: str, how: str) -> None:
+    file = written(tmp_path) / name
+    data = bytearray(file.read_bytes())
+    if how == "gone":
+        file.unlink()
+    else:
+        middle = len(data) // 2
+        changed = {
+            "empty": b"", "half": data[:middle], "last byte": data[:-2], "longer": data + b"}",
+            "one bit": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+        }[how]  # fmt: skip
+        file.write_bytes(changed)
+    with pytest.raises(CheckpointError) as caught:
+        load(file.parent)
+    text = str(caught.value)
+    assert str(file.parent) in text and name in text and "\n" not in text
+
+
+def test_an_edited_state_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path) / "state.json"
+    for edit in ({"counters": {"updates": 4}}, {"config": {"seed": 2}}, {"extra": 1}):
+        state = json.loads(file.read_text())
+        file.write_text(json.dumps(state | edit))
+        with pytest.raises(CheckpointError, match="edited"):
+            load(file.parent)
+        file.write_text(json.dumps(state))
+    load(file.parent)  # another spelling of the same is no edit
+    file.write_text("[1, 2]")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        load(file.parent)
+
+
+def test_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    folder = written(tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="format 2; this version reads format 1"):
+        load(folder)
+
+
+@pytest.mark.parametrize("what", ["nothing", "a file", "an empty folder", "another folder"])
+def test_what_is_no_checkpoint_is_refused(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "x"
+    if what == "a file":
+        path.write_text("x")
+    elif what != "nothing":
+        path.mkdir()
+    if what == "another folder":
+        (path / "notes.txt").write_text("x")
+    for function in (resolve, load, load_policy):
+        with pytest.raises(CheckpointError, match="x"):
+            function(path)
+
+
+def test_a_run_its_checkpoints_and_each_of_them_can_be_named(tmp_path: Path) -> None:
+    old, new = written(tmp_path, 3), written(tmp_path, 5)
+    for path in (tmp_path, tmp_path / "checkpoints", tmp_path / "checkpoints" / "latest", new):
+        assert resolve(path) == new
+    assert resolve(old) == old
+    (tmp_path / "checkpoints" / "latest").unlink()
+    assert resolve(tmp_path) == new
+
+
+def test_resume_takes_the_one_before_a_damaged_one(tmp_path: Path) -> None:
+    folders = [written(tmp_path, updates) for updates in (3, 5, 8)]
+    refused: list[CheckpointError] = []
+    assert resume(tmp_path, refused.append).folder == folders[2] and not refused
+    (folders[2] / "model.safetensors").write_bytes(b"half")
+    for path in (tmp_path, folders[2], tmp_path / "checkpoints" / "latest"):
+        refused.clear()
+        assert resume(path, refused.append).folder == folders[1]
+        assert [str(folders[2]) in str(error) for error in refused] == [True]
+    (folders[1] / "state.json").unlink()
+    assert resume(tmp_path, refused.append).folder == folders[0]
+    shutil.rmtree(folders[0] / "optimizer.safetensors", ignore_errors=True)
+    (folders[0] / "optimizer.safetensors").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="no checkpoint that can be used; refused: 3"):
+        resume(tmp_path, refused.append)
+
+
+def test_fill_checks_names_shapes_and_types() -> None:
+    ours = {"a": torch.zeros(2), "b": torch.zeros(3)}
+    fill(ours, {"a": torch.ones(2), "b": torch.ones(3)}, "here")
+    assert ours["a"].tolist() == [1, 1]
+    cases = [
+        ({"a": torch.ones(2)}, "here: b is missing"),
+        ({"a": torch.ones(2), "b": torch.ones(3), "c": torch.ones(1)}, "here: c is not known"),
+        ({"a": torch.zeros(2), "b": torch.ones(4)}, r"here: b is torch.float32 \(4,\), expected torch.float32 \(3,\)"),
+        ({"a": torch.zeros(2), "b": torch.ones(3).double()}, "here: b is torch.float64"),
+    ]
+    for tensors, message in cases:
+        with pytest.raises(CheckpointError, match=message):
+            fill(ours, tensors, "here")
+        assert ours["a"].tolist() == [1, 1]
+
+
+# -- policies --------------------------------------------------------------------------------------------------------
+
+
+def question() -> Decisions:
+    engine = make_engine(RULES, 50, seed=5)
+    return Decisions(obs=engine.observe(), mask=engine.legal(), seat=engine.to_move(), rules=RULES)
+
+
+def test_a_policy_plays_from_its_folder(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    policy = load_policy(folder)
+    actor = make_actor("mlp", layout_of(RULES), [8], torch.Generator().manual_seed(1))
+    batch = question()
+    with torch.no_grad():
+        logits = actor(torch.from_numpy(batch.obs).float())
+    want = logits.masked_fill(torch.from_numpy(batch.mask == 0), -1e9).softmax(1).numpy()
+    assert np.allclose(policy.probabilities(batch), want, atol=1e-6)
+    for path in (tmp_path, tmp_path / "checkpoints" / "latest"):
+        agent = make_agent(str(path), RULES)
+        assert np.array_equal(agent.act(batch), policy.act(batch)) and agent.name == str(path)
+
+
+def test_a_policy_of_other_rules_is_refused(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    for other in ("kozyol", "tiny_pairs", get_rules("sport_book", lone_blank=3)):
+        with pytest.raises(CheckpointError, match="was trained for sport_book, not for"):
+            load_policy(folder, other)
+    assert load_policy(folder, "sport_book").rules == RULES
+
+
+def test_a_policy_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    policy = contents()[2]["policy"]
+    for number, (change, message) in enumerate(
+        [
+            ({"network": "gru"}, "network 'gru' is not known; known: mlp, public_private"),
+            ({"bits": 192}, "its network has 192 bits, this version has 256"),
+            ({"actions": 59}, "its network has 59 actions"),
+            ({"hidden": [16]}, "actor.torso.0.weight is"),
+            ({"hidden": [8, 8]}, "is missing"),
+        ]
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            load_policy(written(tmp_path, number, policy={**policy, **change}))
+
+
+def test_rules_that_have_changed_or_are_unknown_are_refused(tmp_path: Path) -> None:
+    said = describe_rules(RULES)
+    changes = [
+        ({"name": "chess"}, "unknown rules 'chess'"),
+        ({"overrides": {"colour": 1}}, "colour"),
+        ({"fields": {**said["fields"], "lone_blank": 11}}, "preset 'sport_book' has changed"),
+    ]
+    for number, (change, message) in enumerate(changes):
+        with pytest.raises(CheckpointError, match=message):
+            load_policy(written(tmp_path, number, rules={**said, **change}))
+
+
+# -- full disks ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
+    """A disk of its own of so many kilobytes; skips where none can be mounted."""
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.skipif(os.name != "posix" or shutil.which("mount") is None, reason="needs mount")
+def test_a_full_disk_leaves_the_earlier_checkpoint(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 256) as disk:
+        first = written(disk, 3)
+        rest = disk / "rest"
+        with contextlib.suppress(OSError), open(rest, "wb", buffering=0) as file:
+            while file.write(bytes(4096)) == 4096:
+                pass
+        for _ in range(2):
+            with pytest.raises(CheckpointError, match=r"00000005 could not be saved .No space left") as caught:
+                written(disk, 5)
+            assert "\n" not in str(caught.value)
+            assert names(disk / "checkpoints") == ["00000003", "latest"]
+        assert load(disk / "checkpoints" / "latest").folder == first
+        rest.unlink()
+        assert load(written(disk, 5)).state["counters"] == {"updates": 3}
+
+
+def test_an_error_while_writing_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = written(tmp_path, 3)
+
+    def full(path: Path, data: bytes) -> None:
+        path.write_bytes(data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "_write", full)
+    with pytest.raises(CheckpointError, match="earlier checkpoints are intact"):
+        written(tmp_path, 5)
+    assert names(tmp_path / "checkpoints") == ["00000003", "latest"] and load(first)

@@ -1,0 +1,264 @@
+"""Runs: a folder complete in itself, bit-equal on resume, and safe against Ctrl-C and full disks."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents import checkpoint
+from agents.checkpoint import CheckpointError
+from agents.ppo import Trainer
+from experiments import train as module
+from experiments.config import ConfigError, find
+from experiments.train import train
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = [
+    "deals=64", "minibatch=256", "hidden=[32]", "critic_hidden=[32]", "evaluate_boards=4", "eval_boards=20",
+    "evaluate_every=1000", "checkpoint_every=1000", "opponents=[random]", "threads=1",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def run(tmp_path: Path, *words: str, resume: Path | None = None) -> dict[str, Any]:
+    return train(None, [*SMALL, f"runs_dir={tmp_path}", *words] if resume is None else words, resume, json=True)
+
+
+def tensors(folder: str | Path) -> tuple[bytes, bytes]:
+    latest = Path(folder) / "checkpoints" / "latest"
+    return (latest / "model.safetensors").read_bytes(), (latest / "optimizer.safetensors").read_bytes()
+
+
+def tags(folder: Path) -> dict[str, list[str]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events.Reload()
+    return events.Tags()
+
+
+def test_smoke_is_complete_in_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = train(find("smoke"), [f"runs_dir={tmp_path}", "eval_boards=100"])
+    folder = Path(result["run"])
+    assert folder.parent == tmp_path and folder.name.startswith("smoke-1-")
+    assert result["updates"] == 16 and result["decisions"] > 16 * 256 * 10 and result["seconds"] > 0
+    assert [one["b"] for one in result["evaluations"]] == ["random", "greedy", "club"]
+    for one in result["evaluations"]:
+        assert one["boards"] == 100 and one["low"] < one["points_per_deal"] < one["high"]
+    assert result["evaluations"][0]["points_per_deal"] > 2  # it has learned something
+    assert json.loads((folder / "result.json").read_text()) == result
+    assert "total_updates: 16" in (folder / "config.yaml").read_text()
+    shown = capsys.readouterr().out
+    assert "random" in shown and "a second" in shown and "95 %" in shown
+    found = tags(folder)
+    for tag in (
+        "charts/SPS", "charts/learning_rate", "charts/episodic_return", "charts/episodic_length", "losses/policy_loss",
+        "losses/value_loss", "losses/entropy", "losses/approx_kl", "losses/clipfrac", "losses/explained_variance",
+        "domino/out_rate", "domino/block_rate", "domino/pass_rate", "domino/rolled_rate", "domino/points",
+        "time/rollout_seconds", "time/learning_seconds", "time/evaluation_seconds",
+        "eval/greedy/points_per_deal", "eval/greedy/points_per_deal_low", "eval/club/points_per_deal_high",
+    ):  # fmt: skip
+        assert tag in found["scalars"], tag
+    assert "deal" in found["images"] and "policy/entropy" in found["histograms"]
+    assert any(tag.startswith("weights/actor.") for tag in found["histograms"])
+    assert any(tag.startswith("config") for tag in found["tensors"])
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["00000008", "00000016", "latest"]
+
+
+@pytest.mark.parametrize("name", ["smoke", "quick", "ppo"])
+def test_shipped_configs_are_valid_and_hold_only_what_differs(name: str) -> None:
+    import yaml
+
+    from agents.ppo import PPOConfig
+    from experiments.config import load
+
+    load(find(name), [], PPOConfig)
+    for key, value in yaml.safe_load(find(name).read_text()).items():
+        assert getattr(PPOConfig(), key) != value, key
+
+
+def test_resume_is_bit_equal(tmp_path: Path) -> None:
+    whole = run(tmp_path, "total_updates=6", "precision=auto")
+    half = run(tmp_path, "total_updates=6", "precision=auto", "checkpoint_every=2", "keep_checkpoints=9")
+    assert tensors(half["run"]) == tensors(whole["run"])
+    resumed = train(None, [], Path(half["run"]) / "checkpoints" / "00000004", json=True)
+    assert resumed["run"] == half["run"] and resumed["updates"] == 6
+    assert tensors(half["run"]) == tensors(whole["run"]) and resumed["decisions"] == whole["decisions"]
+    counters = [checkpoint.load(checkpoint.resolve(one["run"])).state["counters"] for one in (whole, resumed)]
+    for name in ("updates", "decisions", "deals", "actor_steps", "critic_steps"):
+        assert counters[0][name] == counters[1][name]
+
+
+def test_kill_9_and_resume_is_bit_equal(tmp_path: Path) -> None:
+    words = [*SMALL, "total_updates=8", "checkpoint_every=3", "keep_checkpoints=9", "opponents=[]"]
+    # Killed after update 4, in the middle of learning: only the checkpoint of update 3 is left.
+    script = (
+        "import os, sys; from agents.ppo import Trainer; from experiments.train import train\n"
+        "learn = Trainer._learn_actor\n"
+        "def stab(self, *rest):\n"
+        "    if self.updates == 4: os.kill(os.getpid(), 9)\n"
+        "    return learn(self, *rest)\n"
+        "Trainer._learn_actor = stab\n"
+        "train(None, sys.argv[1:], None, json=True)\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", script, *words, f"runs_dir={tmp_path / 'killed'}"], cwd=ROOT, capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL
+    (folder,) = (tmp_path / "killed").iterdir()
+    assert checkpoint.resolve(folder).name == "00000003"
+    whole = train(None, [*words, f"runs_dir={tmp_path}"], None, json=True)
+    resumed = train(None, [], folder, json=True)
+    assert resumed["decisions"] == whole["decisions"] and tensors(folder) == tensors(whole["run"])
+
+
+def test_a_longer_total_counts_from_the_start(tmp_path: Path) -> None:
+    first = run(tmp_path, "total_updates=2")
+    second = run(tmp_path, "total_updates=5", resume=Path(first["run"]))
+    assert second["updates"] == 5 and second["run"] == first["run"]
+    third = run(tmp_path, resume=Path(first["run"]))  # nothing left to do: it is evaluated again
+    assert third["updates"] == 5 and third["evaluations"] == second["evaluations"]
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = run(tmp_path, "total_updates=4", "checkpoint_every=2")
+    good = tensors(whole["run"])
+    newest = checkpoint.resolve(whole["run"])
+    with open(newest / "model.safetensors", "r+b") as file:
+        file.truncate(1000)
+    again = run(tmp_path, resume=Path(whole["run"]))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "refused" in line and str(newest) in line and "model.safetensors" in line]
+    assert again["updates"] == 4 and tensors(whole["run"]) == good
+    checkpoint.load(newest)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("rules=kozyol", "rules=kozyol cannot be changed on resume"),
+        ("hidden=[64]", r"hidden=\[64\] cannot be changed on resume"),
+        ("network=public_private", "network=public_private cannot be changed on resume"),
+        ("learning_rat=1", "learning_rat"),
+    ],
+)
+def test_what_a_resume_cannot_change(tmp_path: Path, word: str, message: str) -> None:
+    first = run(tmp_path, "total_updates=1", "opponents=[]")
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path, word, resume=Path(first["run"]))
+
+
+def test_what_is_no_run_cannot_be_resumed(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="neither a run nor a checkpoint"):
+        run(tmp_path, resume=tmp_path)
+    with pytest.raises(ConfigError, match="total_updates"):
+        run(tmp_path, "total_updates=none")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_deadline_is_cpu_time(tmp_path: Path) -> None:
+    result = run(tmp_path, "total_minutes=0.02", "total_updates=null", "opponents=[]")
+    spent = checkpoint.load(checkpoint.resolve(result["run"])).state["counters"]["cpu_seconds"]
+    assert 1.2 <= spent < 3
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+def interrupting(function: Callable[..., Any], when: Callable[..., bool]) -> Callable[..., Any]:
+    """The function, but with one Ctrl-C at its beginning the first time that `when` holds."""
+    sent: list[bool] = []
+
+    def wrapped(*args: Any, **keywords: Any) -> Any:
+        if not sent and when(*args):
+            sent.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)  # let it arrive in the main thread
+        return function(*args, **keywords)
+
+    return wrapped
+
+
+@pytest.mark.parametrize("phase", ["rollout", "learning", "saving", "evaluation", "end"])
+def test_ctrl_c_saves_in_every_phase(
+    tmp_path: Path, phase: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["total_updates=6", "checkpoint_every=4", "evaluate_every=3"]
+    whole = run(tmp_path / "whole", *words)
+    second = lambda trainer, *rest: trainer.updates == 2  # noqa: E731
+    if phase == "rollout":
+        monkeypatch.setattr(Trainer, "_play", interrupting(Trainer._play, second))
+    elif phase == "learning":
+        monkeypatch.setattr(Trainer, "_learn_critic", interrupting(Trainer._learn_critic, second))
+    elif phase == "saving":
+        monkeypatch.setattr(checkpoint, "save", interrupting(checkpoint.save, lambda *rest: True))
+    else:
+        boards = 4 if phase == "evaluation" else 20
+        monkeypatch.setattr(module, "_evaluate", interrupting(module._evaluate, lambda r, o, n, s: n == boards))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, *words)
+    assert signal.getsignal(signal.SIGINT) is before
+    updates = {"rollout": 3, "learning": 3, "saving": 4, "evaluation": 3, "end": 6}[phase]
+    (folder,) = (path for path in tmp_path.iterdir() if path.name != "whole")
+    assert checkpoint.load(checkpoint.resolve(folder)).state["counters"]["updates"] == updates
+    shown = capsys.readouterr().err
+    assert f"domino train --resume {folder}" in shown and "interrupted; saved" in shown
+    monkeypatch.undo()
+    resumed = run(tmp_path, resume=folder)
+    assert resumed["updates"] == 6 and tensors(folder) == tensors(whole["run"])
+
+
+def test_ctrl_c_of_the_command_is_exit_code_130(tmp_path: Path) -> None:
+    words = ["train", "smoke", "total_updates=100000", f"runs_dir={tmp_path}"]
+    script = "import sys; from experiments.cli import main; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("*/checkpoints/latest/state.json")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and out == ""
+    assert "domino train --resume" in err and "Traceback" not in err
+    (folder,) = tmp_path.iterdir()
+    checkpoint.load(checkpoint.resolve(folder))
+
+
+# -- full disks ------------------------------------------------------------------------------------------------------
+
+
+def test_a_save_that_fails_on_the_way_is_a_warning_and_at_the_end_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[int] = []
+    write = checkpoint._write
+
+    def full(path: Path, data: bytes) -> None:
+        calls.append(1)
+        if len(calls) == 4:  # the second checkpoint
+            raise OSError(28, "No space left on device")
+        write(path, data)
+
+    monkeypatch.setattr(checkpoint, "_write", full)
+    run(tmp_path, "total_updates=6", "checkpoint_every=2", "opponents=[]")
+    assert "warning" in capsys.readouterr().err
+    monkeypatch.setattr(checkpoint, "_write", lambda path, data: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(CheckpointError, match="could not be saved"):
+        run(tmp_path, "total_updates=1", "opponents=[]")
