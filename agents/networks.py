@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from domino_env.decisions import Decisions
-from domino_env.observation import Layout
+from domino_env.observation import Layout, layout_of
 from domino_env.rules import Rules
-from domino_env.tiles import NUM_ACTIONS
+from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
 
 #: Logit of an illegal action: its probability is exactly 0 beside any other; and it is finite: no NaN comes of it.
 ILLEGAL = torch.finfo(torch.float32).min
@@ -50,6 +50,44 @@ def to_mask(legal: npt.NDArray[np.uint64], device: torch.device | str = "cpu") -
     data = legal.astype("<u8", copy=False).view(np.uint8).reshape(len(legal), 8)
     bits = np.unpackbits(data, axis=1, count=NUM_ACTIONS, bitorder="little")
     return torch.from_numpy(bits.view(np.bool_)).to(device)
+
+
+# -- the mirror of the line ------------------------------------------------------------------------------------------
+
+
+def straighten(
+    obs: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64], layout: Layout
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """The same decisions with the line turned so that its left end is not the larger one.
+
+    The mirror of a line is the same game with left and right exchanged: networks need to know only one of the two.
+
+    Args:
+        obs: (N, nbytes) packed observations; legal: (N,) uint64, bit a for action a.
+
+    Returns:
+        obs and legal as networks are shown them, and (N,) bool, which were turned: see `mirrored`.
+    """
+    place = layout.slices["end_left"]
+    suits = place.stop - place.start
+    if layout.slices["end_right"].start != place.stop or place.start // 32 != (place.stop + suits - 1) // 32:
+        raise ValueError("the two ends must lie side by side in one word of the layout")
+    words = obs.view("<u4").copy()
+    ends = words[:, place.start // 32] >> np.uint32(place.start % 32)
+    left, right = ends & np.uint32((1 << suits) - 1), ends >> np.uint32(suits) & np.uint32((1 << suits) - 1)
+    flipped = left > right
+    swap = (left ^ right) * flipped
+    words[:, place.start // 32] ^= (swap | swap << np.uint32(suits)) << np.uint32(place.start % 32)
+    half = np.uint64(NUM_TILES)
+    exchange = (legal ^ legal >> half) & np.uint64((1 << NUM_TILES) - 1)
+    exchange *= flipped
+    return words.view(np.uint8), legal ^ (exchange | exchange << half), flipped
+
+
+def mirrored(actions: npt.NDArray[np.int64], flipped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """The actions (N,) with left and right exchanged in the rows that are `flipped`."""
+    other = np.where(actions < NUM_TILES, actions + NUM_TILES, actions - NUM_TILES)
+    return np.where(flipped & (actions != PASS), other, actions)
 
 
 # -- the masked categorical ------------------------------------------------------------------------------------------
@@ -216,28 +254,39 @@ class Policy:
     def __init__(self, actor: nn.Module, rules: Rules, name: str = "policy", *, sample: bool = False) -> None:
         self.actor = actor
         self.rules = rules
+        self.layout = layout_of(rules)
         self.name = name
         self.sample = sample
 
     def act(self, batch: Decisions, /) -> npt.NDArray[np.int64]:
         """(N,) int64 legal actions."""
-        policy = self._distribution(batch)
+        policy, flipped = self._distribution(batch)
         if not self.sample:
-            return policy.mode().numpy()
+            return mirrored(policy.mode().numpy(), flipped)
         if batch.rng is None:
             raise ValueError("a policy that samples needs batch.rng")
-        return policy.sample(torch.from_numpy(batch.rng.random(len(batch)))).numpy()
+        return mirrored(policy.sample(torch.from_numpy(batch.rng.random(len(batch)))).numpy(), flipped)
 
     def probabilities(self, batch: Decisions) -> npt.NDArray[np.float32]:
         """(N, 57) float32 probabilities of the actions, exactly 0 for illegal ones."""
-        return self._distribution(batch).probs.numpy()
+        policy, flipped = self._distribution(batch)
+        probabilities = policy.probs.numpy()
+        actions = np.arange(NUM_ACTIONS)
+        turned = probabilities[:, mirrored(actions, np.ones(NUM_ACTIONS, np.bool_))]
+        return np.where(flipped[:, None], turned, probabilities)
 
-    def _distribution(self, batch: Decisions) -> MaskedCategorical:
+    def _distribution(self, batch: Decisions) -> tuple[MaskedCategorical, npt.NDArray[np.bool_]]:
+        """The distribution over straightened actions, and which rows were turned for it."""
         if batch.rules is not None and batch.rules != self.rules:
             raise ValueError(f"{self.name} was trained for {self.rules}, not for {batch.rules}")
         count = len(batch)
-        x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, batch.obs.shape[1])
-        x[:count] = torch.from_numpy(batch.obs)
+        legal = np.zeros((count, 8), np.uint8)
+        legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
+        packed = np.packbits(batch.obs, axis=1, bitorder="little")
+        obs, words, flipped = straighten(packed, legal.view("<u8")[:, 0], self.layout)
+        x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, self.layout.size)
+        x[:count] = to_bits(obs, torch.float32)
+        device = next(self.actor.parameters()).device
         with torch.inference_mode():
-            logits = torch.cat([self.actor(block) for block in x.split(self.BLOCK)])[:count]
-            return MaskedCategorical(logits, torch.from_numpy(batch.mask != 0))
+            logits = torch.cat([self.actor(block.to(device)).cpu() for block in x.split(self.BLOCK)])[:count]
+            return MaskedCategorical(logits, to_mask(words)), flipped

@@ -14,6 +14,7 @@ the update).
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,17 @@ import torch
 from torch import Tensor, nn
 
 from agents.buffers import Rollout, gae, join
-from agents.networks import ILLEGAL, Critic, MaskedCategorical, Policy, make_actor, to_bits, to_mask
+from agents.networks import (
+    ILLEGAL,
+    Critic,
+    MaskedCategorical,
+    Policy,
+    make_actor,
+    mirrored,
+    straighten,
+    to_bits,
+    to_mask,
+)
 from domino_env.engine import Engine, make_engine
 from domino_env.line import select_bit
 from domino_env.rules import Rules, get_rules
@@ -36,6 +47,8 @@ T = TypeVar("T")
 
 #: The deals of an update are always played in so many parts: the number of threads changes no result.
 PARTS = 2
+
+BETAS = (0.9, 0.999)  # of Adam
 
 _COUNTERS = ("updates", "decisions", "deals", "cpu_seconds", "seconds")
 
@@ -157,8 +170,8 @@ class Learner:
         dtype = config.dtype()
         self.network = network.to(config.device)  # float32: what is saved
         self.flat, self._views = _flatten(self.network)
-        self.flat.grad = torch.zeros_like(self.flat)
-        self._grads = _views_like(self.flat.grad, self._views, self.flat)
+        self.grad = torch.zeros_like(self.flat)
+        self._grads = _views_like(self.grad, self._views, self.flat)
         self.fast = self.network  # what computes
         self._fast_flat: Tensor | None = None
         if dtype != torch.float32:
@@ -166,19 +179,27 @@ class Learner:
             self._fast_flat, _ = _flatten(self.fast)
         self.parameters = list(self.fast.parameters())
         self.max_grad_norm = config.max_grad_norm
-        self.optimizer = torch.optim.Adam([self.flat], lr=config.learning_rate, eps=config.adam_eps, fused=True)
+        self.eps = config.adam_eps
         self.moments = (torch.zeros_like(self.flat), torch.zeros_like(self.flat))
-        self.restore(0)
+        self.steps = 0
 
-    def step(self, outputs: Tensor, grads: Tensor, learning_rate: float) -> Tensor:
-        """One step down the gradient whose part above `outputs` is `grads`; returns its norm before clipping, ()."""
+    def step(self, outputs: Tensor, grads: Tensor, learning_rate: float) -> float:
+        """A step of Adam (Kingma and Ba 2015) down the gradient whose part above `outputs` is `grads`.
+
+        Returns the gradient's norm before clipping. Adam is written out: importing torch.optim takes longer than a
+        short run, and one vector needs no more than these lines.
+        """
         for into, grad in zip(self._grads, torch.autograd.grad(outputs, self.parameters, grads), strict=True):
             into.copy_(grad)
-        assert self.flat.grad is not None
-        norm = torch.linalg.vector_norm(self.flat.grad)
-        self.flat.grad.mul_((self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0))
-        self.optimizer.param_groups[0]["lr"] = learning_rate
-        self.optimizer.step()
+        norm = float(torch.linalg.vector_norm(self.grad))
+        if norm > self.max_grad_norm:
+            self.grad.mul_(self.max_grad_norm / norm)
+        self.steps += 1
+        mean, square = self.moments
+        mean.lerp_(self.grad, 1 - BETAS[0])
+        square.mul_(BETAS[1]).addcmul_(self.grad, self.grad, value=1 - BETAS[1])
+        scale = square.sqrt().div_(math.sqrt(1 - BETAS[1] ** self.steps)).add_(self.eps)
+        self.flat.addcdiv_(mean, scale, value=-learning_rate / (1 - BETAS[0] ** self.steps))
         self.refresh()
         return norm
 
@@ -186,13 +207,6 @@ class Learner:
         """Brings the copy that computes up to date."""
         if self._fast_flat is not None:
             self._fast_flat.copy_(self.flat)
-
-    def restore(self, steps: int) -> None:
-        """Gives the optimiser its moments, as they stand in `moments`, and its count of steps."""
-        count = torch.tensor(float(steps), dtype=torch.float32, device=self.flat.device)
-        self.optimizer.state[self.flat] = {
-            "step": count, "exp_avg": self.moments[0], "exp_avg_sq": self.moments[1],
-        }  # fmt: skip
 
     def named_moments(self) -> dict[str, Tensor]:
         """Adam's moments of every parameter; not copies."""
@@ -202,11 +216,6 @@ class Learner:
             for kind, moment in zip(("exp_avg", "exp_avg_sq"), self.moments, strict=True)
             for name, view in zip(names, _views_like(moment, self._views, self.flat), strict=True)
         }
-
-    @property
-    def steps(self) -> int:
-        """Gradient steps so far."""
-        return int(self.optimizer.state[self.flat]["step"].item())
 
 
 def _views_like(flat: Tensor, views: Sequence[Tensor], base: Tensor) -> list[Tensor]:
@@ -341,7 +350,7 @@ class Trainer:
         for name in _COUNTERS:
             setattr(self, name, type(getattr(self, name))(counters[name]))
         for who, learner in self._learners.items():
-            learner.restore(counters[f"{who}_steps"])
+            learner.steps = int(counters[f"{who}_steps"])
             learner.refresh()
 
     # -- one update --
@@ -408,9 +417,9 @@ class Trainer:
                 obs = engine.observe(packed=True)[free]
                 around = (mover[:, None] + np.arange(1, seats)) % seats
                 hidden = np.take_along_axis(engine.hands()[free], around, axis=1).astype("<u4").view(np.uint8)
-                legal = bits[free]
+                obs, legal, flipped = straighten(obs, bits[free], self.layout)
                 chosen, logprob = self._choose(obs, legal, rng.random(len(free)))
-                actions[free] = chosen
+                actions[free] = mirrored(chosen, flipped)
                 plies.append((obs, hidden, legal, chosen, logprob, live[free], mover))
             passed = actions == PASS
             reward, done = engine.step(actions, autoreset=False)
@@ -482,7 +491,7 @@ class Trainer:
         advantage = rollout.advantage
         advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
         seen: list[Surrogate] = []
-        norms: list[Tensor] = []
+        norms: list[float] = []
         for order in orders:
             seen.clear()
             for rows in self._minibatches(order):
@@ -504,7 +513,7 @@ class Trainer:
             "losses/approx_kl": float(torch.stack([one.approx_kl for one in seen]).mean()),
             "losses/clipfrac": float(torch.stack([one.clipfrac for one in seen]).mean()),
             "losses/entropy": float(entropy.mean()),
-            "losses/grad_norm": float(torch.stack(norms).mean()),
+            "losses/grad_norm": sum(norms) / len(norms),
             "policy/entropy": entropy,
         }
 

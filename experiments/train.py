@@ -78,6 +78,9 @@ def train(
             with run.interruptible():
                 _train(run, metrics)
             result = _finish(run, metrics)
+    except OSError as error:  # of the log or the result; a checkpoint's own is a CheckpointError
+        where = run.saved or "nothing was saved"
+        raise CheckpointError(f"{run.folder} cannot be written: {error.strerror or error}; saved: {where}") from error
     except KeyboardInterrupt:
         if run.busy:  # impatient: the parameters are those of half an update, so the last checkpoint stands
             raise

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from agents.networks import Dense, MaskedCategorical, Policy, PublicPrivate, make_actor, to_bits, to_mask
+from agents.networks import (
+    Dense,
+    MaskedCategorical,
+    Policy,
+    PublicPrivate,
+    make_actor,
+    mirrored,
+    straighten,
+    to_bits,
+    to_mask,
+)
 from domino_env import get_rules, make_engine
 from domino_env.decisions import Decisions
 from domino_env.observation import layout_of
@@ -197,3 +207,51 @@ def test_policy_refuses_other_rules_and_sampling_without_chance() -> None:
 def test_policy_answers_an_empty_batch() -> None:
     policy = Policy(make_actor("mlp", LAYOUT, [8], generator()), RULES)
     assert policy.act(take(questions(3), np.arange(0))).shape == (0,)
+
+
+# -- the mirror of the line ------------------------------------------------------------------------------------------
+
+
+def mirror(batch: Decisions) -> Decisions:
+    """The same decisions on the mirrored line."""
+    obs, mask = batch.obs.copy(), batch.mask.copy()
+    left, right = LAYOUT.slices["end_left"], LAYOUT.slices["end_right"]
+    obs[:, left], obs[:, right] = batch.obs[:, right], batch.obs[:, left]
+    mask[:, :28], mask[:, 28:56] = batch.mask[:, 28:56], batch.mask[:, :28]
+    return dataclasses.replace(batch, obs=obs, mask=mask, rng=np.random.default_rng(1))
+
+
+def test_straightened_lines_have_the_smaller_end_on_the_left() -> None:
+    batch = questions()
+    packed = np.packbits(batch.obs, axis=1, bitorder="little")
+    legal = np.zeros((300, 8), np.uint8)
+    legal[:] = np.packbits(batch.mask, axis=1, bitorder="little")
+    before = packed.copy()
+    obs, words, flipped = straighten(packed, legal.view("<u8")[:, 0], LAYOUT)
+    assert np.array_equal(packed, before) and 0.2 < flipped.mean() < 0.8
+    want = mirror(batch)
+    bits, mask = to_bits(obs, torch.float32).numpy(), to_mask(words).numpy()
+    assert np.array_equal(bits, np.where(flipped[:, None], want.obs, batch.obs))
+    assert np.array_equal(mask, np.where(flipped[:, None], want.mask, batch.mask) == 1)
+    assert (bits[:, LAYOUT.slices["end_left"]].argmax(1) <= bits[:, LAYOUT.slices["end_right"]].argmax(1)).all()
+    assert mirrored(np.array([0, 27, 28, 55, 56, 3]), np.array([1, 1, 1, 1, 1, 0], bool)).tolist() == [
+        28,
+        55,
+        0,
+        27,
+        56,
+        3,
+    ]
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_a_policy_plays_the_mirrored_line_alike(sample: bool) -> None:
+    batch = questions()
+    other = mirror(batch)
+    policy = Policy(make_actor("mlp", LAYOUT, [64], generator()), RULES, sample=sample)
+    ends = batch.obs[:, LAYOUT.slices["end_left"]] != batch.obs[:, LAYOUT.slices["end_right"]]
+    unequal = ends.any(axis=1)
+    assert np.array_equal(mirrored(policy.act(batch), unequal)[unequal], policy.act(other)[unequal])
+    swapped = policy.probabilities(other)
+    assert np.array_equal(policy.probabilities(batch)[unequal, :28], swapped[unequal, 28:56])
+    assert np.array_equal(policy.probabilities(batch)[unequal, 28:56], swapped[unequal, :28])
