@@ -309,7 +309,7 @@ def _peers(rules: str, rows: int, seconds: float, seed: int, say: Callable[[str]
 
 
 def trainer(
-    updates: int = 4,
+    updates: int = 2,
     seed: int = 0,
     peers: bool = True,
     say: Callable[[str], None] = lambda line: None,

@@ -210,7 +210,7 @@ def benchmark_engine(
 
 @benchmark_app.command("train")
 def benchmark_train(
-    updates: Annotated[int, typer.Option(min=1, help="Updates of the trainer, of about 30,000 decisions each.")] = 4,
+    updates: Annotated[int, typer.Option(min=1, help="Updates of the trainer, of about 30,000 decisions each.")] = 2,
     peers: Annotated[
         bool, typer.Option("--peers/--no-peers", help="Also train sb3-contrib's MaskablePPO where it is installed.")
     ] = True,

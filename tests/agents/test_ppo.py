@@ -195,8 +195,10 @@ def test_the_central_critic_sees_the_hidden_hands_and_the_other_does_not() -> No
         trainer = small(advantage=advantage)
         rollout = played(trainer)
         with torch.no_grad():
-            values = trainer.critic.fast(trainer._critic_bits(rollout.obs, rollout.hidden))
-            others = trainer.critic.fast(trainer._critic_bits(rollout.obs, rollout.hidden[::-1].copy()))
+            values, others = (
+                trainer.critic.fast(to_bits(trainer._critic_input(rollout.obs, hidden), torch.float32))
+                for hidden in (rollout.hidden, rollout.hidden[::-1])
+            )
         assert torch.equal(values, others) != sees
         trainer.close()
 
