@@ -133,8 +133,8 @@ def shuffle(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
         order &= ~np.uint64(31)
         order |= tiles
         order.sort(axis=1)
-        bits = np.uint32(1) << (order[:, :dealt] & np.uint64(31)).astype(np.uint32)
-        return np.bitwise_or.reduce(bits.reshape(-1, rules.seats, rules.hand_size), axis=2)
+        bits = np.uint32(1) << (order.T[:dealt] & np.uint64(31)).astype(np.uint32)
+        return np.bitwise_or.reduce(bits.reshape(rules.seats, rules.hand_size, -1), axis=1).T
 
     position = keys + counts.astype(np.uint64) * np.uint64(_MAX_ATTEMPTS) * _GOLDEN
     hands = draw(position)

@@ -14,7 +14,7 @@ import numpy as np
 from domino_env.deals import Deal, Given, check_hands, format_deal, given, holder, row_keys, shuffle
 from domino_env.observation import SCORE_STEPS, layout_of, unpack
 from domino_env.rules import Rules, get_rules
-from domino_env.scoring import nothing, score
+from domino_env.scoring import Finished, nothing, score
 from domino_env.tiles import (
     ALL_TILES,
     HIGH,
@@ -134,6 +134,9 @@ def select_bit(bits: np.ndarray, k: np.ndarray) -> np.ndarray:
 _PER_ROW = ("_ends", "_legal", "_leader", "_deal_index", "_dealt", "_score", "_next_leader", "_keys", "_over")
 
 
+_VIEWS = ("_hand", "_played", "_voids", "_size")
+
+
 class LineEngine:
     """A batch of deals on an open line.
 
@@ -175,15 +178,17 @@ class LineEngine:
         self._fits = _FITS[self.rules.labelled_ends]
         self._full = np.uint32((1 << self.rules.hand_size) - 1)
         self._deck = np.uint32(mask_of(self.rules.tiles))
-        self._hand = [np.zeros(n, np.uint32) for _ in range(seats)]  # relative to the mover, like the next three
-        self._played = [np.zeros(n, np.uint32) for _ in range(seats)]
-        self._voids = [np.zeros(n, np.uint32) for _ in range(seats)]  # bit k: passed while suit k was an end
-        self._size = [np.zeros(n, np.uint32) for _ in range(seats)]  # thermometer: (1 << tiles in hand) - 1
+        self._cells = np.zeros((4 * seats, n), np.uint32)  # what belongs to the seats; read through the next four lists
+        self._hand: list[np.ndarray] = []  # relative to the mover, like the other three
+        self._played: list[np.ndarray] = []
+        self._voids: list[np.ndarray] = []  # bit k: passed while suit k was an end
+        self._size: list[np.ndarray] = []  # thermometer: (1 << tiles in hand) - 1
         self._ends = np.full(n, _EMPTY)  # (N,) int64
         self._legal = np.zeros(n, np.uint64)  # action mask of the mover
         self._leader = np.zeros(n, np.int64)
         self._start = np.zeros(n, np.int64)  # value of _time when the deal began; plies are counted from it
         self._time = 0  # steps so far; also the place in the ring of events
+        self._view()
         self._ring = np.zeros((self.rules.max_plies, n), np.int16)  # action | ends before << 6, written at _time
         self._deal_index = np.zeros(n, np.int64)
         self._dealt = np.zeros(n, np.int64)  # deals drawn from the row's stream
@@ -198,6 +203,19 @@ class LineEngine:
         self._keys = np.zeros(n, np.uint64)
         self.finished = nothing(self.rules)
         self.reset(seed)
+
+    def _view(self) -> None:
+        """Make the lists of what belongs to each seat: views of the cells, the mover's first."""
+        seats = self.rules.seats
+        lists = [[self._cells[kind * seats + (r + self._time) % seats] for r in range(seats)] for kind in range(4)]
+        self._hand, self._played, self._voids, self._size = lists
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in _VIEWS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._view()
 
     # -- beginning a deal -------------------------------------------------------------------------------------------
 
@@ -272,7 +290,7 @@ class LineEngine:
             raise ValueError(f"leaders must be in 0..{seats - 1}")
         rows = np.arange(self.num_envs)
         self._advance(rows)
-        self._begin(rows, hands, leader.astype(np.int64), np.full(self.num_envs, ALL_TILES, np.uint32))
+        self._begin(rows, hands, leader.astype(np.int64), None)
 
     def _options(self, options: Any, rows: int) -> list[Given] | None:
         """Checked options, one a row; None where there are none."""
@@ -307,27 +325,28 @@ class LineEngine:
             for j, one in enumerate(asked):  # options are Python dicts a row; this is no hot path
                 if one.hands is not None:
                     hands[j] = one.hands
-        lead = np.full(len(rows), ALL_TILES, np.uint32)
+        lead = None  # the tiles that may be led; None: any
         if self.rules.lead == "rotation":
-            leader = self._deal_index[rows] % self.rules.seats  # S2
+            leader = self._deal_index.take(rows) % self.rules.seats  # S2
         elif self.rules.lead == "double_six":
             leader = holder(hands, _SIX_SIX)  # K1: who holds it leads with it
-            lead[:] = 1 << _SIX_SIX
+            lead = np.full(len(rows), 1 << _SIX_SIX, np.uint32)
         else:
             leader = self._next_leader[rows]
             first = leader < 0
             leader = np.where(first, holder(hands, _ONE_ONE), leader)
-            lead[first] = 1 << _ONE_ONE
+            lead = np.where(first, np.uint32(1 << _ONE_ONE), np.uint32(ALL_TILES))
         if asked is not None:
             seats = np.array([-1 if one.leader is None else one.leader for one in asked])
             leader = np.where(seats < 0, leader, seats)
-            lead[seats >= 0] = ALL_TILES
+            if lead is not None:
+                lead[seats >= 0] = ALL_TILES
         self._begin(rows, hands, leader, lead)
 
     def _shuffled(self, rows: np.ndarray) -> np.ndarray:
         """The next deal of the stream of each row: (n, seats) uint32."""
-        number = self._dealt[rows]
-        if (number >= self._ready_to[rows]).any():
+        number = self._dealt.take(rows)
+        if (number >= self._ready_to.take(rows)).any():
             stale = np.flatnonzero(self._dealt >= self._ready_to)
             numbers = self._dealt[stale] + np.arange(self._ahead)[:, None]
             keys = np.broadcast_to(self._keys[stale], numbers.shape)
@@ -337,18 +356,19 @@ class LineEngine:
         self._dealt[rows] = number + 1
         return self._ready[number % self._ahead, rows]
 
-    def _begin(self, rows: np.ndarray, hands: np.ndarray, leader: np.ndarray, lead: np.ndarray) -> None:
+    def _begin(self, rows: np.ndarray, hands: np.ndarray, leader: np.ndarray, lead: np.ndarray | None) -> None:
         seats = self.rules.seats
-        each = np.arange(len(rows))
+        first = np.arange(0, len(rows) * seats, seats)  # where each row's hands begin
+        cells = np.zeros((4 * seats, len(rows)), np.uint32)
+        cells[3 * seats :] = self._full
         for r in range(seats):
-            self._hand[r][rows] = hands[each, (leader + r) % seats]
-            self._played[r][rows] = 0
-            self._voids[r][rows] = 0
-            self._size[r][rows] = self._full
+            cells[(r + self._time) % seats] = hands.take(first + (leader + r) % seats)
+        self._cells[:, rows] = cells
         self._ends[rows] = _EMPTY
         self._start[rows] = self._time
         self._leader[rows] = leader
-        self._legal[rows] = hands[each, leader] & lead
+        mine = cells[self._time % seats]
+        self._legal[rows] = mine if lead is None else mine & lead
         if self._any_over:
             self._over[rows] = False
             self._any_over = bool(self._over.any())
@@ -431,35 +451,14 @@ class LineEngine:
 
     def _finish(self, rows: np.ndarray, rewards: np.ndarray, over: np.ndarray, autoreset: bool) -> np.ndarray:
         """Score the deals that ended, and begin the next ones. Returns which episodes are done."""
-        seats = self.rules.seats
-        mover = self._mover(rows)
-        hands = self._absolute(self._hand, rows, mover)
-        by = (mover - 1) % seats
-        self.finished = done = score(self.rules, rows, hands, by, self._time - self._start[rows])
-        rewards[rows] = done.rewards
-        counted = self.episode == "match" or self.rules.match_to is not None
-        if counted:
-            self._score[rows] += done.points
-        target = self.rules.match_to
-        if target is not None:
-            won = (self._score[rows] >= target).any(axis=1)  # K2
-        else:
-            won = self._deal_index[rows] + 1 >= 4 * self.fours  # S10
+        self.finished = self._result(rows)
+        rewards[rows] = self.finished.rewards
         if self.rules.lead == "winner":
-            # K2: the winning side's first seat clockwise from the one that laid last (itself after an out).
-            leads = (by + (done.winner - by) % self.rules.num_sides) % seats
-            self._next_leader[rows] = np.where(done.winner < 0, self._leader[rows], leads)
-        if self.episode == "deal" and target is not None:
-            self._score[rows[won]] = 0  # single deals of kozyol follow each other as in a running match
-            self._next_leader[rows[won]] = -1
-        elif self.episode == "match":
-            going = rows[~won]
-            if len(going):
-                self._deal_index[going] += 1
-                self._draw(going)
-                over = over.copy()
-                over[going] = False
-            rows = rows[won]
+            self._count_lead(self.finished)
+        if self.episode == "match" or self.rules.match_to is not None:
+            ended = self._count_match(self.finished)
+            if self.episode == "match":
+                over, rows = over & ended, rows[ended[rows]]
         if not autoreset:
             self._over[rows] = True
             self._any_over = bool(len(rows)) or self._any_over
@@ -467,6 +466,39 @@ class LineEngine:
         elif len(rows):
             self._new_episode(rows, None)
         return over
+
+    def _result(self, rows: np.ndarray) -> Finished:
+        """The result of deals that are over."""
+        seats = self.rules.seats
+        plies = self._time - self._start.take(rows)
+        by = (self._leader.take(rows) + plies - 1) % seats
+        hands = np.array([self._hand[r - 1].take(rows) for r in range(seats)])
+        return score(self.rules, rows, hands, by, plies)
+
+    def _count_lead(self, done: Finished) -> None:
+        """K2: next leads the winning side's first seat clockwise from the one that laid last, itself after an out."""
+        leads = (done.by + (done.winner - done.by) % self.rules.num_sides) % self.rules.seats
+        self._next_leader[done.rows] = np.where(done.winner < 0, self._leader[done.rows], leads)
+
+    def _count_match(self, done: Finished) -> np.ndarray:
+        """Add up the matches of these rows and deal the next of those that go on. Returns (N,) bool, not ended for sure."""
+        rows = done.rows
+        self._score[rows] += done.points
+        if self.rules.match_to is not None:
+            won = (self._score[rows] >= self.rules.match_to).any(axis=1)  # K2
+        else:
+            won = self._deal_index[rows] + 1 >= 4 * self.fours  # S10
+        ended = np.ones(self.num_envs, bool)
+        if self.episode == "match":
+            going = rows[~won]
+            ended[going] = False
+            if len(going):
+                self._deal_index[going] += 1
+                self._draw(going)
+        else:  # single deals of kozyol follow each other as in a running match
+            self._score[rows[won]] = 0
+            self._next_leader[rows[won]] = -1
+        return ended
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
@@ -651,8 +683,8 @@ class LineEngine:
             raise ValueError("take needs at least one row")
         other = copy.copy(self)
         other.num_envs = len(rows)
-        for name in ("_hand", "_played", "_voids", "_size"):
-            setattr(other, name, [state[rows] for state in getattr(self, name)])
+        other._cells = self._cells[:, rows]
+        other._view()
         for name in (*_PER_ROW, "_start", "_ready_to"):
             setattr(other, name, getattr(self, name)[rows])
         other._ready = self._ready[:, rows]
@@ -671,7 +703,7 @@ class LineEngine:
             rows: (n,) distinct row numbers.
             other: an engine of n rows of the same game.
         """
-        for name in ("_hand", "_played", "_voids", "_size"):
+        for name in _VIEWS:
             for mine, theirs in zip(getattr(self, name), getattr(other, name), strict=True):
                 mine[rows] = theirs
         # Deals made ahead serve on where they are of the same stream and the next one is not older than they are.
@@ -724,7 +756,7 @@ class LineEngine:
         ends = one.ends()[0].tolist()
         over = bool(self._over[row])
         # An over row shows its whole end, so the result is read off it; `finished` knows only of the last step.
-        ended = score(self.rules, np.array([row]), one.hands(), (one._mover() - 1) % self.rules.seats, one.plies())
+        ended = one._result(np.zeros(1, np.int64))
         lead = int(one._legal[0]) if not deal.moves else 0
         forced = lead != sum(1 << t for t in deal.hands[deal.leader]) and not deal.moves
         return {
@@ -798,7 +830,7 @@ class LineEngine:
     def _put(self, row: int, one: "LineEngine", over: bool) -> None:
         if bool(one._over[0]) != over:
             raise ValueError(f"the snapshot says over={over}, its moves say otherwise")
-        for name in ("_hand", "_played", "_voids", "_size"):
+        for name in _VIEWS:
             for mine, theirs in zip(getattr(self, name), getattr(one, name), strict=True):
                 mine[row] = theirs[0]
         self._ready_to[row] = 0
