@@ -77,6 +77,10 @@ def _fits(labelled_ends: bool) -> np.ndarray:
     return fits
 
 
+# (plies & seats - 1 | seats) -> who led, as a bit of the first word of an observation: me, then clockwise.
+_LED = np.array([1 << 28 + (-i % seats) for seats in (1, 2, 4) for i in range(seats)], np.uint32)
+_LED = np.concatenate([np.zeros(1, np.uint32), _LED])
+
 _FITS = {labelled: _fits(labelled) for labelled in (False, True)}
 
 
@@ -104,31 +108,25 @@ _SELECT = _select_table()
 
 
 def select_bit(bits: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Position of the k-th set bit (k from 0) of each word, by halving popcounts.
+    """Position of the k-th set bit (k from 0) of each word: its byte by running popcounts, then a table.
 
     Args:
-        bits: (n,) uint64, k: (n,) uint8 below the popcount of its word.
+        bits: (n,) uint64, contiguous; k: (n,) uint8 below the popcount of its word.
     Returns:
         (n,) int64.
     """
-    low = bits.astype(np.uint32)
-    count = np.bitwise_count(low)
-    high = k >= count
-    k = k - count * high
-    half = np.where(high, (bits >> np.uint64(32)).astype(np.uint32), low)
-    position = high.astype(np.int64) << 5
-    for width in (16, 8):
-        count = np.bitwise_count(half & np.uint32((1 << width) - 1))
-        high = k >= count
-        k -= count * high
-        shift = high.astype(np.uint32) * np.uint32(width)
-        half >>= shift
-        position += shift
-    index = (half & np.uint32(255)).astype(np.int64)
-    index <<= 3
-    index |= k
-    position += _SELECT.take(index)
-    return position
+    upto = np.bitwise_count(bits.view(np.uint8)).view(np.uint64)
+    upto *= np.uint64(0x0101010101010101)  # byte j: set bits in bytes 0..j
+    passed = upto.view(np.uint8).reshape(-1, 8) <= k[:, None]  # bytes that end before the k-th bit
+    shift = np.bitwise_count(passed.view(np.uint64)[:, 0]).astype(np.uint64)
+    shift <<= np.uint64(3)
+    upto <<= np.uint64(8)
+    upto >>= shift  # lowest byte: set bits before the byte that holds the k-th
+    index = bits >> shift
+    index &= np.uint64(255)
+    index <<= np.uint64(3)
+    index |= k - upto.astype(np.uint8)
+    return _SELECT.take(index.view(np.int64)) + shift.view(np.int64)
 
 
 _PER_ROW = ("_ends", "_legal", "_leader", "_deal_index", "_dealt", "_score", "_next_leader", "_keys", "_over")
@@ -176,9 +174,12 @@ class LineEngine:
         self.layout = layout_of(self.rules)
         n, seats = self.num_envs, self.rules.seats
         self._fits = _FITS[self.rules.labelled_ends]
-        self._full = np.uint32((1 << self.rules.hand_size) - 1)
         self._deck = np.uint32(mask_of(self.rules.tiles))
-        self._cells = np.zeros((4 * seats, n), np.uint32)  # what belongs to the seats; read through the next four lists
+        # What belongs to the seats lies in blocks of one type and is read through the four lists after them.
+        size_type = np.uint8 if self.rules.hand_size <= 8 else np.uint16
+        self._tiles = np.zeros((2 * seats, n), np.uint32)
+        self._suits = np.zeros((seats, n), np.uint8)
+        self._sizes = np.zeros((seats, n), size_type)
         self._hand: list[np.ndarray] = []  # relative to the mover, like the other three
         self._played: list[np.ndarray] = []
         self._voids: list[np.ndarray] = []  # bit k: passed while suit k was an end
@@ -207,8 +208,11 @@ class LineEngine:
     def _view(self) -> None:
         """Make the lists of what belongs to each seat: views of the cells, the mover's first."""
         seats = self.rules.seats
-        lists = [[self._cells[kind * seats + (r + self._time) % seats] for r in range(seats)] for kind in range(4)]
-        self._hand, self._played, self._voids, self._size = lists
+        order = [(r + self._time) % seats for r in range(seats)]
+        self._hand = [self._tiles[place] for place in order]
+        self._played = [self._tiles[seats + place] for place in order]
+        self._voids = [self._suits[place] for place in order]
+        self._size = [self._sizes[place] for place in order]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _VIEWS}
@@ -327,7 +331,7 @@ class LineEngine:
                     hands[j] = one.hands
         lead = None  # the tiles that may be led; None: any
         if self.rules.lead == "rotation":
-            leader = self._deal_index.take(rows) % self.rules.seats  # S2
+            leader = self._deal_index.take(rows) & self.rules.seats - 1  # S2
         elif self.rules.lead == "double_six":
             leader = holder(hands, _SIX_SIX)  # K1: who holds it leads with it
             lead = np.full(len(rows), 1 << _SIX_SIX, np.uint32)
@@ -359,15 +363,16 @@ class LineEngine:
     def _begin(self, rows: np.ndarray, hands: np.ndarray, leader: np.ndarray, lead: np.ndarray | None) -> None:
         seats = self.rules.seats
         first = np.arange(0, len(rows) * seats, seats)  # where each row's hands begin
-        cells = np.zeros((4 * seats, len(rows)), np.uint32)
-        cells[3 * seats :] = self._full
+        tiles = np.zeros((2 * seats, len(rows)), np.uint32)
         for r in range(seats):
-            cells[(r + self._time) % seats] = hands.take(first + (leader + r) % seats)
-        self._cells[:, rows] = cells
+            tiles[(r + self._time) % seats] = hands.take(first + (leader + r & seats - 1))
+        self._tiles[:, rows] = tiles
+        self._suits[:, rows] = 0
+        self._sizes[:, rows] = (1 << self.rules.hand_size) - 1
         self._ends[rows] = _EMPTY
         self._start[rows] = self._time
         self._leader[rows] = leader
-        mine = cells[self._time % seats]
+        mine = tiles[self._time % seats]
         self._legal[rows] = mine if lead is None else mine & lead
         if self._any_over:
             self._over[rows] = False
@@ -400,7 +405,7 @@ class LineEngine:
         hand, played, voids, size = self._hand, self._played, self._voids, self._size
         hand[0] ^= bit
         played[0] |= bit
-        voids[0] |= (turned >> 6).astype(np.uint32)
+        voids[0] |= (turned >> 6).astype(np.uint8)
         size[0] >>= (bit != 0).view(np.uint8)
         turned &= 63
         self._ends = ends = turned
@@ -471,7 +476,7 @@ class LineEngine:
         """The result of deals that are over."""
         seats = self.rules.seats
         plies = self._time - self._start.take(rows)
-        by = (self._leader.take(rows) + plies - 1) % seats
+        by = self._leader.take(rows) + plies - 1 & seats - 1
         hands = np.array([self._hand[r - 1].take(rows) for r in range(seats)])
         return score(self.rules, rows, hands, by, plies)
 
@@ -503,7 +508,7 @@ class LineEngine:
     # -- looking ----------------------------------------------------------------------------------------------------
 
     def _mover(self, rows: Any = slice(None)) -> np.ndarray:
-        return (self._leader[rows] + self._time - self._start[rows]) % self.rules.seats
+        return self._leader[rows] + self._time - self._start[rows] & self.rules.seats - 1
 
     def _absolute(self, relative: list[np.ndarray], rows: Any, mover: np.ndarray) -> np.ndarray:
         """What belongs to each seat, (n, seats), from the lists that are relative to the mover."""
@@ -619,18 +624,18 @@ class LineEngine:
             return of(states[(viewer + r) % seats])
 
         plies = self._time - of(self._start)
-        led = np.uint32(1 << 28) << ((-viewer - plies) % seats).astype(np.uint32)
+        led = _LED.take(viewer + plies & seats - 1 | seats)
         words = np.empty((len(plies), self.layout.size // 32), "<u4")
         words[:, 0] = around(self._hand, 0) | led
         for r in range(seats):
             words[:, 1 + r] = around(self._played, r)
         words[:, 1 + seats] = _SEEN.take(of(self._ends))
-        passed, size = around(self._voids, 0).copy(), around(self._size, 0).copy()
-        for r in range(1, seats):
-            passed |= around(self._voids, r) << np.uint32(7 * r)
-            size |= around(self._size, r) << np.uint32(self.rules.hand_size * r)
-        words[:, 2 + seats] = passed
-        words[:, 3 + seats] = size
+        suits, sizes = words[:, 2 + seats :].view(np.uint8), words[:, 2 + seats :].view(self._sizes.dtype)
+        if seats < 4:
+            words[:, 2 + seats :] = 0
+        for r in range(seats):
+            suits[:, r] = around(self._voids, r)
+            sizes[:, sizes.shape[1] // 2 + r] = around(self._size, r)
         if self.episode == "match":
             words[:, 1] |= (np.uint32(1 << 28) << (of(self._deal_index) % 4).astype(np.uint32)).astype("<u4")
             words[:, 1 + seats] |= self._score_bits(viewer, plies, rows)
@@ -683,7 +688,7 @@ class LineEngine:
             raise ValueError("take needs at least one row")
         other = copy.copy(self)
         other.num_envs = len(rows)
-        other._cells = self._cells[:, rows]
+        other._tiles, other._suits, other._sizes = (state[:, rows] for state in (self._tiles, self._suits, self._sizes))
         other._view()
         for name in (*_PER_ROW, "_start", "_ready_to"):
             setattr(other, name, getattr(self, name)[rows])

@@ -62,13 +62,14 @@ def layout_of(rules: Rules) -> Layout:
     )
     words.append([(f"passed_{who}", 7, f"{who} passed while suit k was an end") for who in names])
     words.append([(f"size_{who}", rules.hand_size, f"{who} holds at least 1, 2, … tiles") for who in names])
+    step = 8 if rules.hand_size <= 8 else 16  # the last two words have a byte, or two, for each seat
     slices, meanings = {}, {}
     for w, word in enumerate(words):
         start = w * _WORD
         for name, bits, meaning in word:
             slices[name] = slice(start, start + bits)
             meanings[name] = meaning
-            start += bits
+            start += 8 if name.startswith("passed") else step if name.startswith("size") else bits
     return Layout(slices, meanings, len(words) * _WORD)
 
 

@@ -87,7 +87,7 @@ class Solo(LineEngine):
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
         """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (57,) int8, new arrays."""
-        rules, seats = self.rules, self.rules.seats
+        seats = self.rules.seats
         plies = self._time - self._start.item()
         viewer = (seat - self._leader.item() - plies) % seats
         around = [(viewer + r) % seats for r in range(seats)]
@@ -95,8 +95,8 @@ class Solo(LineEngine):
         passed = size = 0
         for r, place in enumerate(around):
             bits |= self._played[place].item() << 32 * (1 + r)
-            passed |= self._voids[place].item() << 7 * r
-            size |= self._size[place].item() << rules.hand_size * r
+            passed |= self._voids[place].item() << 8 * r
+            size |= self._size[place].item() << 8 * self._sizes.itemsize * r
         public = _SEEN_LIST[self._ends.item()]
         if self.episode == "match":
             bits |= 1 << 32 + NUM_TILES + self._deal_index.item() % 4
