@@ -79,10 +79,10 @@ class PPOConfig:
     deals: int = 2048  # played for each update
     epochs: int = 2
     minibatch: int = 1024
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     learning_rate_end: float = 1e-4
-    entropy_coef: float = 0.04
-    entropy_coef_end: float = 0.004
+    entropy_coef: float = 0.08
+    entropy_coef_end: float = 0.008
     clip: float = 0.2
     gae_lambda: float = 0.5
     reward_scale: float = 20.0  # rewards are divided by it

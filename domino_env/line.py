@@ -115,10 +115,11 @@ def select_bit(bits: np.ndarray, k: np.ndarray) -> np.ndarray:
     Returns:
         (n,) int64.
     """
+    every_byte = np.uint64(0x0101010101010101)
     upto = np.bitwise_count(bits.view(np.uint8)).view(np.uint64)
-    upto *= np.uint64(0x0101010101010101)  # byte j: set bits in bytes 0..j
-    passed = upto.view(np.uint8).reshape(-1, 8) <= k[:, None]  # bytes that end before the k-th bit
-    shift = np.bitwise_count(passed.view(np.uint64)[:, 0]).astype(np.uint64)
+    upto *= every_byte  # byte j: set bits in bytes 0..j
+    passed = upto.view(np.uint8) <= (k * every_byte).view(np.uint8)  # bytes that end before the k-th bit
+    shift = np.bitwise_count(passed.view(np.uint64)).astype(np.uint64)
     shift <<= np.uint64(3)
     upto <<= np.uint64(8)
     upto >>= shift  # lowest byte: set bits before the byte that holds the k-th
@@ -486,7 +487,7 @@ class LineEngine:
         self._next_leader[done.rows] = np.where(done.winner < 0, self._leader[done.rows], leads)
 
     def _count_match(self, done: Finished) -> np.ndarray:
-        """Add up the matches of these rows and deal the next of those that go on. Returns (N,) bool, not ended for sure."""
+        """Add up the matches of these rows; deal the next of those that go on. Returns (N,) bool: False for those."""
         rows = done.rows
         self._score[rows] += done.points
         if self.rules.match_to is not None:
@@ -688,7 +689,8 @@ class LineEngine:
             raise ValueError("take needs at least one row")
         other = copy.copy(self)
         other.num_envs = len(rows)
-        other._tiles, other._suits, other._sizes = (state[:, rows] for state in (self._tiles, self._suits, self._sizes))
+        other._tiles, other._suits = self._tiles[:, rows], self._suits[:, rows]
+        other._sizes = self._sizes[:, rows]
         other._view()
         for name in (*_PER_ROW, "_start", "_ready_to"):
             setattr(other, name, getattr(self, name)[rows])
