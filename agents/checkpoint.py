@@ -56,10 +56,12 @@ class Checkpoint:
     @property
     def rules(self) -> Rules:
         """The game it was trained for; CheckpointError where this version knows none like it."""
-        said = self.state["rules"]
+        said = self.state.get("rules")
+        if not isinstance(said, dict) or not {"name", "overrides", "fields"} <= said.keys():
+            raise CheckpointError(f"{self.folder}: {_STATE} does not say for what rules it was trained")
         try:
             rules = get_rules(said["name"], **said["overrides"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError) as error:
             raise CheckpointError(f"{self.folder}: its rules are not known here: {error}") from None
         if dataclasses.asdict(rules) != said["fields"]:
             raise CheckpointError(f"{self.folder}: the preset {said['name']!r} has changed since this was trained")
@@ -174,7 +176,7 @@ def load(folder: str | Path) -> Checkpoint:
         state = json.loads((folder / _STATE).read_bytes())
         version, sums = state["format"], state["sha256"]
         intact = sums[_STATE] == _sum(state)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CheckpointError(f"{folder}: {_STATE} is damaged") from None
     if version != FORMAT:
         raise CheckpointError(f"{folder} has format {version!r}; this version reads format {FORMAT}")
@@ -279,13 +281,18 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
     if rules is not None and (wanted := get_rules(rules)) != trained:
         raise CheckpointError(f"{folder} was trained for {_called(trained)}, not for {_called(wanted)}")
     layout = layout_of(trained)
-    said = checkpoint.state.get("policy", {})
+    said = checkpoint.state.get("policy")
+    if not isinstance(said, dict):
+        raise CheckpointError(f"{folder}: {_STATE} does not say what network it holds")
     if said.get("network") not in NETWORKS:
         raise CheckpointError(f"{folder}: network {said.get('network')!r} is not known; known: {', '.join(NETWORKS)}")
     for key, number in (("bits", layout.size), ("actions", NUM_ACTIONS)):
         if said.get(key) != number:
             raise CheckpointError(f"{folder}: its network has {said.get(key)} {key}, this version has {number}")
-    actor = make_actor(said["network"], layout, said["hidden"], torch.Generator())
+    hidden = said.get("hidden")
+    if not isinstance(hidden, list) or not hidden or not all(type(width) is int and width > 0 for width in hidden):
+        raise CheckpointError(f"{folder}: its network has widths {hidden!r}; they are a list of whole numbers above 0")
+    actor = make_actor(said["network"], layout, hidden, torch.Generator())
     ours = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
     fill(ours, {name: t for name, t in checkpoint.model.items() if name.startswith("actor.")}, str(folder))
     return Policy(actor.requires_grad_(False), trained, str(folder), sample=sample)

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from domino_env.decisions import Decisions
-from domino_env.observation import Layout, layout_of
+from domino_env.observation import Layout, layout_of, unpack
 from domino_env.rules import Rules
 from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
 
@@ -37,7 +37,7 @@ NETWORKS = ("mlp", "public_private")
 
 def to_bits(packed: npt.NDArray[np.uint8], dtype: torch.dtype, device: torch.device | str = "cpu") -> Tensor:
     """(N, nbytes) uint8 packed observations as (N, 8 nbytes) numbers 0 and 1 of a float type."""
-    bits = np.unpackbits(packed, axis=1, bitorder="little")
+    bits = unpack(packed)
     if dtype == torch.bfloat16:
         # Twice as fast as a conversion: no arithmetic of floats is needed to write a 0 or a 1.
         words = torch.from_numpy((bits * np.uint16(_ONE)).view(np.int16))

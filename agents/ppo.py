@@ -8,7 +8,7 @@ what the seat sees.
 
 The actor and the critic share nothing, so each learns on a core of its own, and the result is the same to the bit
 however the threads are scheduled and however many there are. All chance of an update follows from (seed, number of
-the update).
+the update). `torch.compile` is not used: at these sizes it takes longer to compile than it saves.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from agents.base import make_agent
 from agents.buffers import Rollout, gae, join
 from agents.networks import (
     ILLEGAL,
@@ -49,6 +50,8 @@ T = TypeVar("T")
 PARTS = 2
 
 BETAS = (0.9, 0.999)  # of Adam
+
+MAX_WIDTH = 8192  # of a layer; what is wider is a slip of the keyboard, and would fill the memory
 
 _COUNTERS = ("updates", "decisions", "deals", "cpu_seconds", "seconds")
 
@@ -112,6 +115,14 @@ class PPOConfig:
             raise ValueError("total_updates", f"must be at least 1, got {self.total_updates}")
         if not 0 <= self.gae_lambda <= 1:
             raise ValueError("gae_lambda", f"must be in 0..1, got {self.gae_lambda}")
+        for key, most in (("seed", 2**63 - 1), ("deals", 2**20), ("minibatch", 2**20)):
+            if getattr(self, key) > most:
+                raise ValueError(key, f"must be at most {most}, got {getattr(self, key)}")
+        for key in ("hidden", "critic_hidden"):
+            if max(getattr(self, key)) > MAX_WIDTH:
+                raise ValueError(key, f"widths must be at most {MAX_WIDTH}, got {getattr(self, key)}")
+        if not self.runs_dir:
+            raise ValueError("runs_dir", 'must name a folder, got ""; the present one is "."')
         if self.deals < PARTS:
             raise ValueError("deals", f"must be at least {PARTS}, got {self.deals}")
         try:
@@ -125,6 +136,13 @@ class PPOConfig:
         rules = self.get_rules()
         if self.advantage == "deal" and rules.num_sides != 2:
             raise ValueError("advantage", f"deal needs two sides, {rules.name} has {rules.num_sides}; use seat")
+        for name in self.opponents:  # now, not after an hour of training
+            if self.opponents.count(name) > 1:
+                raise ValueError("opponents", f"each is named once, {name} is not")
+            try:
+                make_agent(name, rules)
+            except ValueError as error:
+                raise ValueError("opponents", str(error)) from None
 
     def get_rules(self) -> Rules:
         """The game; ValueError("rules", why) for one that is not."""

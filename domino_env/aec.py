@@ -50,10 +50,32 @@ per seat, like `"0-6"`), `leader` and `deal_index`. A reset without a seed deals
 The observation is a dictionary: `'observation'` is described below, `'action_mask'` holds the legal moves, and with
 `history=True` `'history'` lists the public events of the deal.
 
-`'observation'` is a vector of bits, all of them relative to the seat that looks: own hand, then what is public. Its
-slices are printed by `domino_env.make_engine(rules).layout.table()`: own hand; tiles played by me, left neighbour,
-partner, right neighbour; the open ends; how many tiles each seat holds; the suits each seat has passed on; the
-leader; the deal and the score when the episode is a match. It never depends on hands that the seat cannot see.
+`'observation'` is a vector of bits, all of them relative to the seat that looks ("left" is the next seat clockwise):
+own hand, then what is public. It never depends on hands that the seat cannot see. The table is that of four seats
+with seven tiles each; bits that it leaves out are always 0. `domino_env.make_engine(rules).layout` holds the slices of
+any rules by name.
+
+| slice | bits | meaning |
+|---|---|---|
+| `hand` | 0..27 | tile t is in the own hand |
+| `leader` | 28..31 | who led this deal: the seat itself, then clockwise |
+| `played_me` | 32..59 | tile t was laid by the seat itself |
+| `deal` | 60..63 | deal of the four, where the episode is a match; else 0 |
+| `played_left` | 64..91 | tile t was laid by the left neighbour |
+| `played_partner` | 96..123 | tile t was laid by the partner |
+| `played_right` | 128..155 | tile t was laid by the right neighbour |
+| `end_left` | 160..166 | suit of the left end; all 0 before the first tile |
+| `end_right` | 167..173 | suit of the right end |
+| `score_ahead` | 174..182 | ahead in the match by at least 1, 5, 10, 20, 35, 50, 75, 100, 150; 0 in single deals |
+| `score_behind` | 183..191 | the same, behind |
+| `passed_me` | 192..198 | suit k was an end when the seat itself passed |
+| `passed_left` | 200..206 | suit k was an end when the left neighbour passed |
+| `passed_partner` | 208..214 | suit k was an end when the partner passed |
+| `passed_right` | 216..222 | suit k was an end when the right neighbour passed |
+| `size_me` | 224..230 | the seat itself holds at least 1, 2, … tiles |
+| `size_left` | 232..238 | the left neighbour holds at least 1, 2, … tiles |
+| `size_partner` | 240..246 | the partner holds at least 1, 2, … tiles |
+| `size_right` | 248..254 | the right neighbour holds at least 1, 2, … tiles |
 
 `'history'` is a vector of int16, oldest event first, then -1: `relative_seat << 12 | left_end << 9 | right_end << 6 |
 action`, with the ends before the action (7 and 7 before the lead) and seats counted clockwise from the seat that
@@ -114,6 +136,7 @@ from domino_env.view import (
     Window,
     action_id,
     check_render_mode,
+    check_reset,
     draw,
     fresh_seed,
     seat_names,
@@ -192,8 +215,9 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         """Begin an episode: deal 0 of a seed, or the next deal of the stream.
 
         Raises:
-            ValueError: a bad seed or option; the game is then as it was.
+            ValueError: a bad seed or option, or no window to open; the game is then as it was.
         """
+        check_reset(seed, options, self.render_mode)
         self._table.reset(seed=self._first_seed if seed is None else seed, options=options)
         self._first_seed = None
         self.agents = self.possible_agents[:]

@@ -18,6 +18,7 @@ from domino_env.tiles import (
     NUM_TILES,
     action_index,
     action_name,
+    is_whole,
     mask_of,
     tile_index,
     tile_name,
@@ -50,7 +51,7 @@ def row_keys(seed: int | None, rows: np.ndarray, salt: int = 0) -> np.ndarray:
     Raises:
         ValueError: a negative or non-integer seed.
     """
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+    if seed is not None and (not is_whole(seed) or seed < 0):
         raise ValueError(f"seed={seed!r} must be a whole number >= 0 or None")
     entropy = np.random.SeedSequence(None if seed is None else int(seed), spawn_key=(salt,))
     base = entropy.generate_state(1, np.uint64)[0]
@@ -153,7 +154,12 @@ def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray,
     Returns:
         hands: (count, seats) uint32; leader: (count,) int64. Leaders rotate over the boards; under
         ``lead="double_six"`` the holder of 6-6 leads.
+    Raises:
+        ValueError: a bad seed, or numbers that are not whole or negative.
     """
+    for name, value in (("start", start), ("count", count)):
+        if not is_whole(value) or value < 0:
+            raise ValueError(f"{name}={value!r} must be a whole number >= 0")
     rows = np.arange(start, start + count)
     hands = shuffle(rules, row_keys(seed, rows, salt=2), np.zeros(count, dtype=np.int64))
     leader = holder(hands, NUM_TILES - 1) if rules.lead == "double_six" else rows % rules.seats
@@ -188,24 +194,24 @@ def given(rules: Rules, options: Mapping[str, Any] | None) -> Given:
     for key in options:
         if key not in known and key != "options":  # PettingZoo's own tests send that one
             raise ValueError(f"unknown option {key!r}; options are {', '.join(known)}")
-    if options.get("stock"):
-        raise ValueError(f"option stock={options['stock']!r}: {rules.name} has no stock")
+    stock = options.get("stock")
+    if stock is not None and not (isinstance(stock, list | tuple) and not stock):
+        raise ValueError(f"option stock={stock!r}: {rules.name} has no stock")
     result = Given(
         leader=_whole(options, "leader", rules.seats),
-        deal_index=_whole(options, "deal_index", None),
+        deal_index=_whole(options, "deal_index", 1 << 31),
     )
     if options.get("hands") is not None:
         result.hands = [mask_of(hand) for hand in check_hands(rules, options["hands"])]
     return result
 
 
-def _whole(options: Mapping[str, Any], key: str, bound: int | None) -> int | None:
+def _whole(options: Mapping[str, Any], key: str, bound: int) -> int | None:
     value = options.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0 or (bound and value >= bound):
-        allowed = f"a whole number in 0..{bound - 1}" if bound else "a whole number >= 0"
-        raise ValueError(f"option {key}={value!r} must be {allowed}")
+    if not is_whole(value) or not 0 <= value < bound:
+        raise ValueError(f"option {key}={value!r} must be a whole number in 0..{bound - 1}")
     return int(value)
 
 
@@ -265,6 +271,8 @@ def parse_deal(text: str, line: int = 1) -> Deal:
     def fail(column: int, why: str) -> ValueError:
         return ValueError(f"line {line}, column {column + 1}: {why}")
 
+    if not isinstance(text, str):
+        raise fail(0, f"a deal is a line of text, not {text!r}")
     tokens = [(match.group(), match.start()) for match in re.finditer(r"\||[^\s|]+", text)]
     parts: list[list[tuple[str, int]]] = [[]]
     bars = [0]

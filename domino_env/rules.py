@@ -11,6 +11,7 @@ from typing import Any
 from domino_env.tiles import HIGH, NUM_TILES
 
 _CHOICES: dict[str, tuple[str, ...]] = {
+    "name": ("sport_book", "sport_club", "puerto_rico", "kozyol", "tiny_pairs"),
     "lead": ("rotation", "double_six", "winner"),
     "block_score": ("difference", "loser_total", "both_totals"),
     "equal_block": ("nothing", "credit"),
@@ -27,7 +28,7 @@ class Rules:
     Raises ``ValueError`` on construction where the fields cannot be played together.
     """
 
-    name: str = "sport_book"
+    name: str = "sport_book"  # the preset that these are, or of which they are a variant
     seats: int = 4  # 2 or 4
     pairs: bool = True  # seats 0 and 2 against 1 and 3; False: each for itself, scored as B5
     hand_size: int = 7  # tiles a seat is dealt (S1)
@@ -66,8 +67,8 @@ class Rules:
             raise ValueError(f"pairs=True needs 4 seats, not seats={self.seats}; set pairs=False")
         if not 2 <= self.max_pip <= 6:
             raise ValueError(f"max_pip={self.max_pip} is not a set; sets are double-2 to double-6")
-        if self.lone_blank < 0:
-            raise ValueError(f"lone_blank={self.lone_blank} must not be negative")
+        if not 0 <= self.lone_blank <= 1000:
+            raise ValueError(f"lone_blank={self.lone_blank} must be in 0..1000")
         if self.hand_size < 1 or self.leftover < 0:
             raise ValueError(
                 f"{self.seats} seats of hand_size={self.hand_size} do not fit the {self.num_tiles} tiles of a "
@@ -110,8 +111,8 @@ class Rules:
         return self.seats * self.seats * self.hand_size
 
     def overrides(self) -> dict[str, Any]:
-        """Fields that differ from the preset of this name (all that differ from the defaults if there is none)."""
-        base = PRESETS.get(self.name, Rules(name=self.name))
+        """Fields that differ from the preset of this name."""
+        base = PRESETS[self.name]
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != getattr(base, f.name)}
 
 

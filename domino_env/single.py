@@ -15,7 +15,7 @@ from gymnasium import spaces
 from domino_env.decisions import Player
 from domino_env.lanes import Lanes
 from domino_env.line import LineEngine
-from domino_env.rules import Rules
+from domino_env.rules import Rules, get_rules
 from domino_env.view import (
     RENDER_MODES,
     Actions,
@@ -24,6 +24,7 @@ from domino_env.view import (
     action_id,
     check_illegal,
     check_render_mode,
+    check_reset,
     draw,
     seat_space,
 )
@@ -74,7 +75,7 @@ class DominoEnv(gymnasium.Env[Observation, int]):
     ) -> None:
         check_illegal(illegal)
         check_render_mode(render_mode)
-        engine = LineEngine(rules, 1, episode=episode, fours=fours, **rule_overrides)
+        engine = LineEngine(get_rules(rules, **rule_overrides), 1, episode=episode, fours=fours)
         self._lanes = Lanes(engine, "seat", partner, opponents, history, skip_forced)
         self._playing = False  # between a reset and the end
         self._window = Window(engine.rules.name, self.metadata["render_fps"])
@@ -94,10 +95,11 @@ class DominoEnv(gymnasium.Env[Observation, int]):
             options: `hands` (tile names per seat), `leader`, `deal_index`.
 
         Raises:
-            ValueError: a bad seed or option; the game is then as it was.
+            ValueError: a bad seed or option, or no window to open; the game is then as it was.
         """
+        check_reset(seed, options, self.render_mode)
         self._lanes.reset(seed, options)
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else int(seed))
         self._playing = True
         self._show()
         return self._observation(), {}

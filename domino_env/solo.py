@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from domino_env.line import _BIT, _FITS, _REACH, _SEEN, _TURN, LineEngine
-from domino_env.rules import Rules
+from domino_env.rules import Rules, get_rules
 from domino_env.scoring import nothing
 from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS, action_name
 
@@ -31,7 +31,7 @@ class Solo(LineEngine):
     def __init__(
         self, rules: str | Rules = "sport_book", *, episode: str = "deal", fours: int = 1, **rule_overrides: Any
     ) -> None:
-        super().__init__(rules, 1, episode=episode, fours=fours, **rule_overrides)
+        super().__init__(get_rules(rules, **rule_overrides), 1, episode=episode, fours=fours)
 
     def mover(self) -> int:
         """Seat to move; after the end the seat that would come next."""

@@ -5,6 +5,7 @@ integer says that tile t is in it. Small sets keep the numbers and ids of the do
 """
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import numpy as np
 
@@ -25,11 +26,17 @@ ALL_TILES = (1 << NUM_TILES) - 1
 
 _NAMES = [f"{low}-{high}" for low, high in _PAIRS]
 _INDEX = {name: t for t, (low, high) in enumerate(_PAIRS) for name in (f"{low}-{high}", f"{high}-{low}")}
+_WHOLE = (int, np.integer)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer, Python's or NumPy's; True and False are none."""
+    return isinstance(value, _WHOLE) and not isinstance(value, bool)
 
 
 def tile_name(tile: int) -> str:
     """Name of a tile, smaller half first: ``tile_name(6) == "0-6"``."""
-    if not 0 <= tile < NUM_TILES:
+    if not is_whole(tile) or not 0 <= tile < NUM_TILES:
         raise ValueError(f"tile {tile!r} does not exist; tiles are 0..27")
     return _NAMES[tile]
 
@@ -43,10 +50,10 @@ def tile_index(name: str) -> int:
 
 def action_name(action: int) -> str:
     """Text of an action of the line games: "3-4L", "3-4R" or "pass"."""
+    if not is_whole(action) or not 0 <= action <= PASS:
+        raise ValueError(f"action {action!r} does not exist; actions are 0..{PASS}")
     if action == PASS:
         return "pass"
-    if not 0 <= action < PASS:
-        raise ValueError(f"action {action!r} does not exist; actions are 0..{PASS}")
     return _NAMES[action % NUM_TILES] + ("L" if action < NUM_TILES else "R")
 
 

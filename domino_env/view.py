@@ -5,9 +5,10 @@ A view of one table is a batch of one row; every view takes what it shows from t
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gymnasium import spaces
 from domino_env.line import LineEngine
 from domino_env.rules import Rules
 from domino_env.solo import Solo
-from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
+from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS, is_whole
 
 Observation = dict[str, npt.NDArray[Any]]  # observation uint8, action_mask int8 and, when asked for, history int16
 
@@ -74,6 +75,10 @@ class Actions(spaces.Discrete):
         super().__init__(NUM_ACTIONS)
         self._own = legal
 
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is an action; True and False, which Discrete takes for 1 and 0, are none."""
+        return not isinstance(x, bool) and super().contains(x)
+
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
         """One action, np.int64, by the mask (int8) or the probabilities given."""
         if mask is None and probability is None and self._own is not None:
@@ -111,8 +116,7 @@ def action_id(action: Any) -> int:
         ValueError: of another type or shape, or not in 0..56.
     """
     kind = getattr(action, "dtype", None)
-    whole = isinstance(action, int) and not isinstance(action, bool)
-    if not whole and (kind is None or kind.kind not in "iu" or np.shape(action) != ()):
+    if not is_whole(action) and (kind is None or kind.kind not in "iu" or np.shape(action) != ()):
         raise ValueError(f"action {action!r} must be one whole number in 0..{PASS} (an int or an integer scalar)")
     number = int(action)
     if not 0 <= number <= PASS:
@@ -136,6 +140,28 @@ def action_ids(actions: Any, rows: int) -> npt.NDArray[np.int64]:
         row = int(out.argmax())
         raise ValueError(f"action {numbers[row]} in row {row} is out of range: actions are 0..{PASS}")
     return numbers.astype(np.int64)
+
+
+def check_reset(seed: Any, options: Any, mode: str | None) -> None:
+    """Refuse with a ValueError what one table cannot begin with.
+
+    These are seeds and options a row, which only a batch takes, and a window that cannot be opened: else the first move
+    would be made before the first frame fails. (An env for a window can be made: PettingZoo's render_test does so.)
+    """
+    if seed is not None and not is_whole(seed):
+        raise ValueError(f"seed={seed!r} must be a whole number >= 0 or None")
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"options must be a dict, not {options!r}")
+    if mode == "human":
+        check_window()
+
+
+def check_window() -> None:
+    """Refuse with a ValueError that says what is missing where no window can be opened."""
+    if not has_display():
+        raise ValueError("render_mode='human' needs a display and there is none: use 'ansi' or 'rgb_array'")
+    if importlib.util.find_spec("pygame") is None:
+        raise ValueError("render_mode='human' needs pygame: pip install 'domino-lab[render]'")
 
 
 def check_render_mode(mode: str | None) -> None:
@@ -165,12 +191,9 @@ class Window:
         Raises:
             ValueError: where there is no display or pygame is not installed.
         """
-        if not has_display():
-            raise ValueError("render_mode='human' needs a display and there is none: use 'ansi' or 'rgb_array'")
-        try:
-            import pygame
-        except ImportError:
-            raise ValueError("render_mode='human' needs pygame: pip install 'domino-lab[render]'") from None
+        check_window()
+        import pygame
+
         height, width = frame.shape[:2]
         if self._screen is None:
             pygame.display.init()

@@ -8,6 +8,7 @@ and nothing else. What a command needs is imported when it runs, so that `domino
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.metadata
 import io
 import json
@@ -42,15 +43,36 @@ def _missing(error: ImportError) -> str | None:
     return f"this needs {package}, which is not installed; install the extra {extra}: pip install 'domino-lab[{extra}]'"
 
 
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A Ctrl-C while modules are imported takes effect when they are: in the midst of an import Python can lose it."""
+    pressed: list[int] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    except ValueError:  # not the main thread: signals go elsewhere
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
 try:
-    import typer
-    from rich.console import Console
-    from rich.table import Table
+    with _undisturbed():
+        import typer
+        from rich.console import Console
+        from rich.table import Table
 except ModuleNotFoundError as error:
     if (hint := _missing(error)) is None:
         raise
     print(f"domino: {hint}", file=sys.stderr)
     raise SystemExit(2) from None
+except KeyboardInterrupt:  # nobody is there yet to catch it
+    print("domino: interrupted", file=sys.stderr)
+    raise SystemExit(130) from None
 
 if TYPE_CHECKING:
     from experiments.replay import Replay
@@ -116,7 +138,14 @@ def train(
     from experiments import config
 
     words = list(words or [])
-    path = config.find(words.pop(0)) if words and ("=" not in words[0] or Path(words[0]).is_file()) else None
+    if resume is not None:
+        for word in words:
+            if "=" not in word:
+                raise ValueError(
+                    f'"{word}": a resumed run keeps its own config; beside --resume only key=value is allowed'
+                )
+    named = resume is None and words and ("=" not in words[0] or Path(words[0]).is_file())
+    path = config.find(words.pop(0)) if named else None
     for word in words:
         if "=" not in word:
             raise ValueError(f'"{word}" is neither the config (one file, named first) nor key=value')
@@ -368,23 +397,6 @@ def _stdout_kept(as_json: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A Ctrl-C while modules are imported takes effect when they are: in the midst of an import Python can lose it."""
-    pressed: list[int] = []
-    try:
-        before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    except ValueError:  # not the main thread: signals go elsewhere
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     """A bar with rate and estimate on standard error, only at a terminal; yields show(done, total)."""
     if not sys.stderr.isatty():
@@ -420,7 +432,9 @@ def _show_evaluation(figures: dict[str, Any]) -> None:
     boards = f"{figures['boards']:,} duplicate boards of {figures['rules']}, seed {figures['seed']}"
     shares = ("win", "tie", "loss", "out_rate", "block_rate")
     out.print(
-        f"{figures['a']} over {figures['b']}: {figures['points_per_deal']:+.2f} points a deal {interval}, {boards}"
+        f"{figures['a']} over {figures['b']}: {figures['points_per_deal']:+.2f} points a deal {interval}, {boards}",
+        markup=False,  # a folder may be called [x]
+        soft_wrap=True,
     )
     out.print("  ".join(f"{key} {figures[key]:.1%}" for key in shares))
     if figures.get("errors"):
@@ -476,6 +490,10 @@ def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:
         buffer = io.BytesIO()
         Image.fromarray(render.rgb(position)).save(buffer, "PNG")
         pictures.append((png, buffer.getvalue()))
+    for path, _ in pictures:  # both can be written, or neither is
+        if not path.parent.is_dir() or path.is_dir():
+            number = errno.EISDIR if path.is_dir() else errno.ENOENT
+            raise OSError(number, os.strerror(number), str(path))
     for path, content in pictures:
         path.write_bytes(content)
 
@@ -483,6 +501,9 @@ def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command with these words (default: those of the process) and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who called us: nobody wants to read it
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, "w")))
     try:
         code = typer.main.get_command(app).main(words or ["--help"], prog_name="domino", standalone_mode=False)
         sys.stdout.flush()
@@ -494,6 +515,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("DOMINO_TRACEBACK"):
             raise
         return _fail(_one_line(error), error.exit_code if isinstance(error, typer.TyperException) else 2)
+    except MemoryError as error:
+        if os.environ.get("DOMINO_TRACEBACK"):
+            raise
+        return _fail(f"not enough memory: {_one_line(error)}")
     except ImportError as error:
         if os.environ.get("DOMINO_TRACEBACK") or (hint := _missing(error)) is None:
             raise

@@ -21,8 +21,8 @@ import yaml
 
 T = TypeVar("T")
 
-#: Where the configs that come along lie: in the source tree, or beside this file in an installed copy.
-SHIPPED = (Path(__file__).resolve().parent.parent / "configs", Path(__file__).resolve().parent / "configs")
+#: Where the configs that come along lie: beside this file in an installed copy, or in the source tree.
+SHIPPED = (Path(__file__).resolve().parent / "configs", Path(__file__).resolve().parent.parent / "configs")
 
 
 class ConfigError(ValueError):
@@ -35,6 +35,8 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key is one word", key_node.start_mark)
             if key_node.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f'key "{key_node.value}" stands twice', key_node.start_mark
@@ -63,6 +65,8 @@ def _parse(text: str, source: str) -> Any:
         raise ConfigError(f"{source}:{at} {why or 'not YAML'}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{source}: not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ConfigError(f"{source}: nested too deeply") from None
 
 
 def shipped() -> list[str]:
@@ -86,15 +90,26 @@ def find(path: str | Path) -> Path:
     )
 
 
-def load(path: str | Path | None, overrides: Sequence[str], cls: type[T]) -> T:
+def load(
+    path: str | Path | None,
+    overrides: Sequence[str],
+    cls: type[T],
+    *,
+    saved: Mapping[str, Any] | None = None,
+    source: str = "defaults",
+) -> T:
     """An instance of the dataclass `cls` from a YAML file (None: its defaults) and `key=value` words over it.
+
+    In place of a file there may be `saved` plain data, as of `as_dict`; errors say that it stands in `source`.
 
     Raises ConfigError, naming the file or the word, for unknown keys, wrong types and impossible values; OSError where
     the file cannot be read.
     """
     data: dict[str, Any] = {}
     origin: dict[str, str] = {}  # dotted key -> where its value was written
-    base = "defaults"
+    base = source
+    if saved is not None:
+        _merge(data, saved, base, origin, "", cls)
     if path is not None:
         base = str(path)
         try:

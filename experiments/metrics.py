@@ -6,7 +6,13 @@ A tag that is not in `TAGS` is an error: two names for one thing is how dashboar
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import os
 import re
+import socket
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +20,8 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams as hparams_summary
 
@@ -87,13 +95,76 @@ def run_folder(runs_dir: str | Path, config: str, seed: int, now: float | None =
             number += 1
 
 
+class _Events:
+    """An event file. What does not fit on a full disk is left out with one warning: a log never costs a run.
+
+    TensorBoard's own file is written by a thread, which dies of a full disk with a traceback and takes the log along.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        stem, number = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}", 0
+        while True:
+            self._path = folder / f"{stem}.{number}"
+            try:
+                self._file = io.FileIO(self._path, "x")
+                break
+            except FileExistsError:
+                number += 1
+        self._warned = False
+        self.add_event(Event(file_version="brain.Event:2"))
+
+    def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
+        """Appends an event, whole or not at all."""
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        record = io.BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        end = self._file.tell()
+        try:
+            if self._file.write(record.getvalue()) != len(record.getvalue()):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.seek(end)
+                self._file.truncate()
+            if not self._warned:
+                self._warned = True
+                print(f"warning: {self._path}: {error.strerror}; what cannot be logged is left out", file=sys.stderr)
+
+    def add_summary(self, summary: Any, step: int | None = None, walltime: float | None = None) -> None:
+        """Appends a summary of this step."""
+        self.add_event(Event(summary=summary), step, walltime)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Closes the file; may be called twice."""
+        self._file.close()
+
+
+class _Writer(SummaryWriter):
+    """TensorBoard's writer, which turns figures into summaries, on an event file of ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self.events = _Events(folder)
+        super().__init__(str(folder))
+
+    def _get_file_writer(self) -> _Events:
+        self.all_writers = {self.log_dir: self.events}  # type: ignore[assignment]
+        return self.events
+
+
 class Metrics:
     """TensorBoard events of one run. Refuses unknown tags, and figures that are no numbers."""
 
     def __init__(self, folder: str | Path, *, purge_step: int | None = None) -> None:
         """Opens a new event file in `folder`; a resumed run gives its first step, to hide what came later."""
         self.folder = Path(folder)
-        self._writer = SummaryWriter(str(self.folder), purge_step=purge_step)
+        self._writer = _Writer(self.folder)
+        if purge_step is not None:
+            self._writer.events.add_event(Event(session_log=SessionLog(status=SessionLog.START)), purge_step)
 
     def scalar(self, tag: str, value: float, step: int) -> None:
         """One figure."""
@@ -132,7 +203,7 @@ class Metrics:
         for tag in results:
             check_tag(tag)
         for summary in hparams_summary(plain, dict(results)):
-            self._writer._get_file_writer().add_summary(summary)
+            self._writer.events.add_summary(summary)
 
     def flush(self) -> None:
         """Writes out what is still held back."""

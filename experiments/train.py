@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -30,14 +31,15 @@ from agents.ppo import PPOConfig, Trainer
 from domino_env.deals import Streams
 from domino_env.engine import make_engine
 from experiments import config as configs
+from experiments.config import ConfigError
 from experiments.evaluate import Result, evaluate
 from experiments.metrics import Metrics, opponent_tag, run_folder
 
 #: Seeds of the duplicate boards: those of the end are never looked at on the way.
 WAY_BOARDS, END_BOARDS = 1, 2
 
-#: What a resume cannot change: another game, or another network.
-_FIXED = ("rules", "rule_overrides", "network", "hidden", "critic_hidden", "advantage")
+#: What a resume cannot change: another game or network, or what the run's folder is called by and where it lies.
+_FIXED = ("seed", "runs_dir", "rules", "rule_overrides", "network", "hidden", "critic_hidden", "advantage")
 
 
 def train(
@@ -60,16 +62,21 @@ def train(
     """
     if resume is None:
         config = configs.load(config_path, overrides, PPOConfig)
-        trainer = Trainer(config)
-        name = "ppo" if config_path is None else Path(config_path).stem
-        run = _Run(run_folder(config.runs_dir, name, config.seed), trainer)
+        found = None
     else:
         found = checkpoint.resume(resume, lambda error: print(f"refused: {error}", file=sys.stderr))
         config = _resumed(found, overrides)
-        trainer = Trainer(config)
-        _restore(trainer, found)
-        run = _Run(found.run, trainer)
-        print(f"resuming {run.folder} after update {trainer.updates}", file=sys.stderr)
+    trainer = Trainer(config)
+    try:
+        if found is None:
+            run = _Run(_new_folder(config, "ppo" if config_path is None else Path(config_path).stem), trainer)
+        else:
+            _restore(trainer, found)
+            run = _Run(_old_folder(config, found), trainer)
+            print(f"resuming {run.folder} after update {trainer.updates}", file=sys.stderr)
+    except BaseException:
+        trainer.close()
+        raise
     try:
         (run.folder / "config.yaml").write_text(configs.dump(config), encoding="utf-8")
         with Metrics(run.folder, purge_step=trainer.decisions + 1 if resume else None) as metrics:
@@ -94,20 +101,30 @@ def train(
     return result
 
 
+def _new_folder(config: PPOConfig, name: str) -> Path:
+    try:
+        return run_folder(config.runs_dir, name, config.seed)
+    except OSError as error:
+        why = f"no run can be written there: {error.strerror}; it must be a folder, or one that can be made"
+        raise ConfigError(f"runs_dir={config.runs_dir}: {why}") from None
+
+
+def _old_folder(config: PPOConfig, found: checkpoint.Checkpoint) -> Path:
+    """The folder of a run as its start called it; in full where it was moved or we are elsewhere."""
+    folder = Path(config.runs_dir) / found.run.name
+    return folder if folder.is_dir() and folder.samefile(found.run) else found.run
+
+
 def _resumed(found: checkpoint.Checkpoint, overrides: Sequence[str]) -> PPOConfig:
     """The config that a checkpoint was trained by, with `overrides` over it."""
     saved = found.state.get("config")
     if found.state.get("algorithm") != "ppo" or not isinstance(saved, dict):
         raise CheckpointError(f"{found.folder} is no checkpoint of ppo, it is of {found.state.get('algorithm')!r}")
-    # JSON is YAML, so the saved values can be written as words before the new ones.
-    words = [f"{key}={json_module.dumps(value)}" for key, value in saved.items()]
-    before = configs.load(None, words, PPOConfig)
-    config = configs.load(None, [*words, *overrides], PPOConfig)
+    config = configs.load(None, overrides, PPOConfig, saved=saved, source=str(found.folder / "state.json"))
+    now = configs.as_dict(config)
     for key in _FIXED:
-        if getattr(config, key) != getattr(before, key):
-            raise ValueError(
-                f"{key}={getattr(config, key)} cannot be changed on resume; {found.run} has {getattr(before, key)}"
-            )
+        if now[key] != saved.get(key, now[key]):
+            raise ConfigError(f"{key}={now[key]} cannot be changed on resume; {found.run} has {saved[key]}")
     return config
 
 
@@ -234,7 +251,7 @@ def _train(run: _Run, metrics: Metrics) -> None:
 @contextlib.contextmanager
 def _bar() -> Iterator[tuple[Progress, Console]]:
     """A progress bar on standard error, drawn only at a terminal, and where lines can be printed above it."""
-    console = Console(stderr=True, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True, markup=False)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -308,10 +325,13 @@ def _finish(run: _Run, metrics: Metrics) -> dict[str, Any]:
 
 def _show(result: dict[str, Any]) -> None:
     out = Console() if sys.stdout.isatty() else Console(width=120)
-    table = Table("opponent", "points a deal", "95 %", "wins", title=f"{result['run']}")
+    table = Table("opponent", "points a deal", "95 %", "wins", title=escape(result["run"]))
     for one in result["evaluations"]:
         table.add_row(
-            one["b"], f"{one['points_per_deal']:+.2f}", f"{one['low']:+.2f} to {one['high']:+.2f}", f"{one['win']:.1%}"
+            escape(one["b"]),
+            f"{one['points_per_deal']:+.2f}",
+            f"{one['low']:+.2f} to {one['high']:+.2f}",
+            f"{one['win']:.1%}",
         )
     if result["evaluations"]:
         out.print(table)
@@ -320,4 +340,6 @@ def _show(result: dict[str, Any]) -> None:
         f"{result['decisions'] / max(result['seconds'], 1e-9):,.0f} a second. "
         f"The pair plays as an agent: {result['run']}/checkpoints/latest",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )

@@ -273,7 +273,7 @@ def test_seeds_differ() -> None:
 
 
 def test_schedules_follow_the_total_and_the_clock() -> None:
-    trainer = small(total_updates=4)
+    trainer = small(total_updates=4, learning_rate=1e-3, learning_rate_end=1e-4)
     rates = [trainer.update()["charts/learning_rate"] for _ in range(4)]
     assert rates == pytest.approx([1e-3, 7.75e-4, 5.5e-4, 3.25e-4])
     assert trainer.progress == 1 and trainer.elapsed == 4
@@ -302,6 +302,15 @@ def test_schedules_follow_the_total_and_the_clock() -> None:
         ({"rule_overrides": {"pairs": False}}, "advantage"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"eval_boards": 1}, "eval_boards"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**63}, "seed"),
+        ({"runs_dir": ""}, "runs_dir"),
+        ({"deals": 2**30}, "deals"),
+        ({"minibatch": 2**30}, "minibatch"),
+        ({"hidden": [64, 10**9]}, "hidden"),
+        ({"opponents": ["random", "nobody"]}, "opponents"),
+        ({"opponents": ["club:reptile=1"]}, "opponents"),
+        ({"opponents": ["greedy", "greedy"]}, "opponents"),
     ],
 )
 def test_impossible_settings_name_their_key(settings: dict[str, Any], key: str) -> None:

@@ -1,6 +1,7 @@
 """The AEC env, and the quick one-row engine under it: what PettingZoo's own tests do not look at."""
 
 import copy
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 from domino_env import make_engine
 from domino_env.aec import ILLEGAL_REWARD, aec_env, raw_aec_env
+from domino_env.parallel import parallel_env
 from domino_env.rules import PRESETS
+from domino_env.single import DominoEnv
 from domino_env.solo import Solo
 from domino_env.tiles import NUM_TILES, PASS, tile_name
 
@@ -273,6 +276,7 @@ BAD_OPTIONS = [
     ({"stock": ["0-0"]}, "stock"),
     ({"deal_index": -1}, "deal_index"),
     ({"hand": HANDS}, "hands"),
+    ([{"leader": 1}], "dict"),
 ]
 BAD_ACTIONS = [57, -1, 10**30, 1.0, np.float32(3), "3", None, True, [3], np.array([3]), np.array(3.0)]
 
@@ -292,7 +296,7 @@ def test_bad_options(make, options, named, fingerprint):
     assert env.agent_selection == "seat_2"
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "one"])
+@pytest.mark.parametrize("seed", [-1, 1.5, "one", [1]], ids=repr)
 def test_bad_seed(seed, fingerprint):
     env = raw_aec_env()
     env.reset(seed=1)
@@ -350,8 +354,10 @@ def test_illegal_action__wrapped(caplog):
     assert sorted(agent for agent in env.agent_iter() if env.step(None) is None) == SEATS
     env.reset(seed=1)
     assert env.last()[1:] == (0.0, False, False, {})
-    with pytest.raises(AssertionError, match="action space"):
-        env.step(57)
+    for action in (57, -1, 1.0, "pass", None, True):
+        with pytest.raises(AssertionError, match="action space"):
+            env.step(action)
+        assert env.agent_selection == "seat_0" and not any(env.terminations.values())
 
 
 def test_render_modes(monkeypatch):
@@ -369,10 +375,19 @@ def test_render_modes(monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    window = raw_aec_env(render_mode="human")
-    window.reset(seed=1)
-    with pytest.raises(ValueError, match="display"):
-        window.render()
+    for make in (aec_env, parallel_env, DominoEnv):
+        window = make(render_mode="human")
+        with pytest.raises(ValueError, match="display"):  # before a move is made
+            window.reset(seed=1)
+        with pytest.raises(ValueError, match="display"):
+            window.unwrapped.render()
+
+
+def test_render_human__without_pygame(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(ValueError, match="pip install"):
+        raw_aec_env(render_mode="human").reset(seed=1)
 
 
 def test_render_human(monkeypatch):

@@ -173,6 +173,14 @@ def test_bad_settings(make, settings, named):
         make(**settings)
 
 
+@pytest.mark.parametrize("make", [aec_env, raw_aec_env, parallel_env, DominoEnv])
+@pytest.mark.parametrize("setting", ["num_envs", "seed"])
+def test_settings_of_a_batch(make, setting):
+    """One table has none of them, and says so instead of taking them for something else."""
+    with pytest.raises(ValueError, match=f"no field '{setting}'"):
+        make(**{setting: 3})
+
+
 @pytest.mark.parametrize("make", [aec_env, parallel_env, DominoEnv, lambda: make_vec(num_envs=4)])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_copies_keep_the_future(make, copied):

@@ -150,6 +150,9 @@ def test_boards__are_the_same_however_batched():
     assert struck(boards(get_rules("puerto_rico"), 7, 0, 20_000)[0]).any()
     hands, leader = boards(get_rules("puerto_rico", lead="double_six"), 7, 0, 300)
     assert (hands[np.arange(300), leader] >> 27 & 1).all()
+    for seed, start, count in ((-1, 0, 4), ("x", 0, 4), (7, -1, 4), (7, 0.5, 2), (7, 0, -1), (7, 0, None)):
+        with pytest.raises(ValueError, match="whole number >= 0"):
+            boards(rules, seed, start, count)
 
 
 def test_streams__uniform_and_apart():
@@ -297,3 +300,9 @@ def test_text__errors_name_line_and_column(marked, said):
         parse_deal(marked.replace("«", ""), line=12)
     assert str(error.value).startswith(f"line 12, column {marked.index('«') + 1}: ")
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("text", [None, 5, b"sport_book", ["sport_book"]], ids=repr)
+def test_text__is_text(text):
+    with pytest.raises(ValueError, match=r"line 3, column 1: .*text"):
+        parse_deal(text, line=3)

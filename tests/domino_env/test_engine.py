@@ -166,7 +166,11 @@ TWICE = [HANDS[0], HANDS[1], HANDS[2], [HANDS[0][0], *HANDS[3][1:]]]
         ({"leader": True}, "True"),
         ({"deal_index": -1}, "-1"),
         ({"deal_index": 0.5}, "0.5"),
+        ({"deal_index": 2**31}, "2147483647"),
+        ({"deal_index": 10**30}, "deal_index"),
         ({"stock": ["0-0"]}, "stock"),
+        ({"stock": np.zeros(3)}, "no stock"),
+        ({"stock": 0}, "no stock"),
         ({"hand": HANDS}, "hand"),
         ({**GOOD, "Leader": 0}, "Leader"),
         ({3: 4}, "3"),
@@ -214,7 +218,7 @@ def test_make_engine__bad_arguments():
 def test_look__bad_seat(seat):
     engine = make_engine("sport_book", 4, seed=1)
     for verb in (engine.observe, engine.legal, engine.history):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"seat .*0\.\.3"):
             verb(seat)
 
 
@@ -581,6 +585,8 @@ def test_load__bad_snapshots(fingerprint):
         {**shot, "rules": "chess"},
         {**shot, "overrides": {"lone_blank": 3}},
         {**shot, "overrides": {"nonsense": 3}},
+        {**shot, "overrides": {1: 2}},
+        {**shot, "overrides": [1]},
         {**shot, "leader": 7},
         {**shot, "leader": None},
         {**shot, "leader": (shot["leader"] + 1) % 4},
@@ -589,6 +595,7 @@ def test_load__bad_snapshots(fingerprint):
         {**shot, "moves": [*shot["moves"], "3-9L"]},
         {**shot, "moves": [*shot["moves"], shot["moves"][0]]},
         {**shot, "over": True},
+        {**shot, "over": None},
         {**shot, "score": [0]},
         {**shot, "stream": {}},
         {**shot, "stream": None},
@@ -705,3 +712,25 @@ def test_batch__rows_do_not_touch_each_other():
             gain, over = one.step(actions[row : row + 1])
             assert np.array_equal(gain[0], rewards[row]) and over[0] == done[row]
     assert np.array_equal(np.concatenate([one.observe(2) for one in alone]), engine.observe(2))
+
+
+def test_deal__rotates_on_from_its_leader():
+    """S2: after given deals the lead goes on clockwise; a match that begins with one still has its four deals."""
+    rng = np.random.default_rng(4)
+    engine = make_engine("sport_book", 4, seed=2)
+    hands = engine.hands()
+    engine.deal(hands, np.array([3, 1, 2, 0]))
+    while not engine.over().all():
+        live = np.flatnonzero(~engine.over())
+        part = engine.take(live)
+        part.step(part.sample_legal(rng), autoreset=False)
+        engine.put(live, part)
+    engine.reset_rows(np.arange(4))
+    assert engine.leader().tolist() == [0, 2, 3, 1]
+    match = make_engine("sport_book", 4, seed=2, episode="match")
+    match.deal(hands, np.array([3, 3, 3, 3]))
+    ended, done = np.zeros(4, int), np.zeros(4, bool)
+    while not done.any():
+        _, done = match.step(match.sample_legal(rng))
+        ended[match.finished.rows] += 1
+    assert (ended[done] == 4).all()

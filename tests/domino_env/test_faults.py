@@ -1,11 +1,14 @@
 """Faults that other projects shipped, under their numbers in field-faults.md: those that an engine can have."""
 
+import multiprocessing
+import os
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from domino_env import make_engine
+from domino_env import DominoEnv, make_engine, parallel_env, raw_aec_env
 from tests.reference import GAMES, TILES, action_of, number
 from tests.twin import tiles_in
 
@@ -204,3 +207,46 @@ def test_b16__the_set():
         assert sorted(dealt) == TILES and sum(a + b for a, b in dealt) == 168
         assert sorted(tile for tile in dealt if tile[0] == tile[1]) == [(k, k) for k in range(7)]
     assert (np.bitwise_xor.reduce(hands, axis=1) == (1 << 28) - 1).all() and (np.bitwise_count(hands) == 7).all()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
+def test_b11__resets_do_not_pile_up():
+    """5,000 resets of each of four kinds of table leave the resident memory as it was."""
+    envs = [raw_aec_env(), parallel_env(history=True), DominoEnv()]
+    engine = make_engine("sport_book", 64, seed=1, episode="match")
+
+    def reset(times):
+        for _ in range(times):
+            for env in envs:
+                env.reset()
+            engine.reset_rows(np.arange(64))
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = reset(500)
+    assert reset(5_000) - before < 2 << 20
+
+
+def deals_of_a_worker(seed, answers):
+    """First deals of an unseeded and of a seeded engine."""
+    answers.put([make_engine("sport_book", 20, seed=s).hands().tolist() for s in (None, seed)])
+
+
+@pytest.mark.parametrize("method", sorted({"fork", "spawn"} & set(multiprocessing.get_all_start_methods())))
+def test_b28__workers_do_not_play_the_same_deals(method):
+    """Eight processes: unseeded ones all differ, also when NumPy's global state is the same; seeded ones repeat."""
+    context = multiprocessing.get_context(method)
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(1)  # noqa: NPY002
+    answers = context.SimpleQueue()
+    workers = [context.Process(target=deals_of_a_worker, args=(seed, answers), daemon=True) for seed in range(8)]
+    for worker in workers:
+        worker.start()
+    told = [answers.get() for _ in workers]
+    for worker in workers:
+        worker.join(10)
+        assert worker.exitcode == 0
+    np.random.set_state(state)  # noqa: NPY002
+    for kind in (0, 1):
+        assert len({str(deal) for answer in told for deal in answer[kind]}) == 160
+    here = [make_engine("sport_book", 20, seed=seed).hands().tolist() for seed in range(8)]
+    assert sorted(answer[1] for answer in told) == sorted(here)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from domino_env import make_engine
+from domino_env import aec, make_engine
 from tests.reference import GAMES, TILES, Table, make_game
 from tests.twin import engine_of, mask_in, tiles_in
 
@@ -60,6 +60,13 @@ def test_layout__slices_are_apart_and_in_the_table(keywords):
     assert used.max() == 1
     assert layout.size % 8 == 0 and layout.nbytes == layout.size // 8
     assert len(layout.table().splitlines()) == len(layout.slices) + 2
+
+
+def test_env_card__holds_the_table():
+    """The card is written by hand but for this table, which must be what the slices say."""
+    table = make_engine("sport_book", 1).layout.table()
+    assert aec.__doc__ is not None and f"\n\n{table}\n\n" in aec.__doc__
+    assert "(256,)" in aec.__doc__
 
 
 @pytest.mark.parametrize("rules", ["sport_book", "kozyol", "tiny_pairs"])

@@ -83,9 +83,10 @@ def test_uniform_samples():
     assert space.sample(probability=np.eye(57)[8]) == 8
 
 
-@pytest.mark.parametrize(
-    "actions", [{}, {"seat_1": 0}, {"seat_0": 57}, {"seat_0": PASS}, {"seat_0": 1.5}, {"seat_0": None}], ids=repr
-)
+WRONG = [{"seat_0": action} for action in (57, PASS, 1.5, None)]
+
+
+@pytest.mark.parametrize("actions", [*WRONG, {}, {"seat_1": 0}, {1: 0, "x": 0}, None, 5, "seat_0", [0] * 4], ids=repr)
 def test_bad_actions(actions, fingerprint):
     """The mover's action is missing, out of range, illegal or no integer: ValueError, and nothing is changed."""
     env = parallel_env()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from domino_env import make_engine
-from domino_env.rules import PRESETS, get_rules
+from domino_env.rules import PRESETS, Rules, get_rules
 from domino_env.tiles import (
     DOUBLES_MASK,
     NUM_ACTIONS,
@@ -523,6 +523,7 @@ def test_rules__overrides_and_sides():
         ({"hand_size": "7"}, "'7'"),
         ({"seats": True}, "True"),
         ({"lone_blank": -1}, "-1"),
+        ({"lone_blank": 10**30}, "1000"),
         ({"lead": "loser"}, "rotation"),
         ({"block_score": "sum"}, "difference"),
         ({"equal_block": "half"}, "credit"),
@@ -554,6 +555,9 @@ def test_rules__unknown_name():
             make("sport_bok")
         with pytest.raises(ValueError):
             make(7)
+    for name in ("mine", "", None):  # texts, snapshots and checkpoints name the preset and what differs from it
+        with pytest.raises(ValueError, match=r"name=.*sport_book"):
+            Rules(name=name)
 
 
 # ---------------------------------------------------------------------------------------------------- tiles and actions
@@ -571,8 +575,8 @@ def test_tiles__numbers_pips_suits():
     for bad in ("7-0", "0-7", "00", "0", "", "0 -1", "0-1 ", None, 3):
         with pytest.raises(ValueError):
             tile_index(bad)
-    for bad in (-1, 28):
-        with pytest.raises(ValueError):
+    for bad in (-1, 28, 1.0, "0-1", None, True):
+        with pytest.raises(ValueError, match=r"0\.\.27"):
             tile_name(bad)
 
 
@@ -586,8 +590,8 @@ def test_actions__ids_and_names():
     for bad in ("3-4", "3-4l", "L", "PASS", "pass ", "3-4LR", "", None, 5):
         with pytest.raises(ValueError):
             action_index(bad)
-    for bad in (-1, 57):
-        with pytest.raises(ValueError):
+    for bad in (-1, 57, 1.0, "pass", None, True):
+        with pytest.raises(ValueError, match=r"0\.\.56"):
             action_name(bad)
 
 

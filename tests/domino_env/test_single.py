@@ -155,6 +155,24 @@ def test_bad_options(options, named, fingerprint):
     env.step(int(env.action_masks().argmax()))
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, "one", [1], True], ids=repr)
+def test_bad_seed(seed, fingerprint):
+    env = DominoEnv()
+    env.reset(seed=1)
+    before = fingerprint(env._lanes.engine)
+    with pytest.raises(ValueError, match="seed"):
+        env.reset(seed=seed)
+    assert fingerprint(env._lanes.engine) == before
+
+
+def test_seed__numpy_integer():
+    """Gymnasium itself takes only Python's integers."""
+    env = DominoEnv()
+    first, _ = env.reset(seed=7)
+    again, _ = env.reset(seed=np.int64(7))
+    assert np.array_equal(first["observation"], again["observation"])
+
+
 def test_masks_for_sb3():
     """action_masks() is the mask of the last observation as bool."""
     env = DominoEnv()

@@ -79,6 +79,15 @@ BAD = [
     ("train smoke device=abacus", "abacus"),
     ("train bad.yaml", 'bad.yaml: unknown key "learning_rat"; did you mean "learning_rate"?'),
     ("train --resume none", "none"),
+    ("train quick --resume none", '"quick": a resumed run keeps its own config; beside --resume only key=value'),
+    ("train seed=3 smoke.yaml --resume none", '"smoke.yaml": a resumed run keeps its own config'),
+    ("train smoke opponents=[nobody]", "opponents: unknown agent 'nobody'; choose from random, greedy"),
+    ("train smoke seed=99999999999999999999", "seed: must be at most"),
+    ("train smoke runs_dir=deals.txt", "runs_dir=deals.txt: no run can be written there: "),
+    ("train smoke runs_dir=''", "runs_dir: must name a folder"),
+    ("train smoke hidden=[1000000000]", "hidden: widths must be at most 8192"),
+    ("replay deals.txt --svg out.svg --png no/where/out.png", "no/where/out.png: No such file or directory"),
+    ("replay deals.txt --svg out.svg --png {here}", "{here}: Is a directory"),
     ("train --resume {here}", "{here}"),
     ("train smoke --seed -1", "'--seed'"),
 ]
@@ -125,7 +134,7 @@ def test_the_examples_of_the_help_run(command: str, here: Path, run: Path, capsy
                 words[words.index(option) + 1] = value
         if words[0] == "train":
             words += [word for word in TINY if "--resume" not in words or not word.startswith("hidden")]
-            words += [f"runs_dir={here / 'runs'}"]
+            words += [f"runs_dir={run.parent}"]
         assert cli.main([word for word in words if word != "--peers"]) == 0, example
         assert capsys.readouterr().out
 
@@ -285,6 +294,41 @@ def test_a_reader_that_leaves_is_no_error(here: Path) -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     process.wait(30)
+
+
+@pytest.mark.parametrize("words", ["rules", "rules --json", "--help", "replay deals.txt"])
+def test_a_closed_standard_output_is_no_error(words: str, here: Path) -> None:
+    code = "import sys; sys.stdout = None; from experiments.cli import main; sys.exit(main(sys.argv[1:]))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words.split()], cwd=here, env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_while_the_command_is_imported_is_one_line_and_130(here: Path) -> None:
+    code = (
+        "import os, signal, sys, importlib.abc\n"
+        "class Press(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'typer': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Press())\n"
+        "from experiments.cli import main\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=here, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "domino: interrupted\n")
+
+
+def test_too_much_for_the_memory_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def huge(*args: Any, **keywords: Any) -> None:
+        raise MemoryError("Unable to allocate 7 TiB")
+
+    monkeypatch.setattr("experiments.evaluate.evaluate", huge)
+    assert cli.main("evaluate greedy random --boards 1000000000000".split()) == 2
+    assert capsys.readouterr().err == "domino: not enough memory: Unable to allocate 7 TiB\n"
 
 
 @pytest.mark.parametrize("wait", [0.1, 2.0], ids=["early", "late"])

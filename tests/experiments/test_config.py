@@ -1,5 +1,10 @@
 """Configs: what is not a key, not of the type, or not possible is an error that names the key and where it stands."""
 
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -116,6 +121,8 @@ def test_dump_is_read_back(run: Run, write: Any) -> None:
         ("seed: !!python/object/apply:os.system [ls]", "line 1, column 7: could not determine a constructor"),
         ("\tseed: 1", "line 1, column 1: "),
         ("a: 1\n---\nb: 2", "expected a single document"),
+        ("? [1, 2]\n: 3", "line 1, column 3: a key is one word"),
+        ("layers: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
     ],
 )
 def test_mistakes_name_file_and_key(text: str, says: str, write: Any) -> None:
@@ -167,6 +174,37 @@ def test_missing_key_and_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(config.ConfigError, match="not a text file in UTF-8"):
         config.load(tmp_path / "bytes.yaml", [], Run)
+
+
+def test_saved_values_stand_in_for_a_file() -> None:
+    saved = config.as_dict(Run(seed=3, network=Net(layers=(8,))))
+    assert config.load(None, ["batch_size=2"], Run, saved=saved) == Run(seed=3, batch_size=2, network=Net(layers=(8,)))
+    with pytest.raises(config.ConfigError, match=r"^there: batch_size: must be at least 1, got 0$"):
+        config.load(None, ["seed=2"], Run, saved={**saved, "batch_size": 0}, source="there")
+    with pytest.raises(config.ConfigError, match=r'^there: unknown key "sed"'):
+        config.load(None, [], Run, saved={"sed": 0}, source="there")
+
+
+def test_an_installed_copy_brings_its_configs(tmp_path: Path) -> None:
+    """The wheel puts them beside config.py, and there they are looked for first."""
+    root = Path(config.__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    placed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert placed == {"configs": "experiments/configs"}
+    site = tmp_path / "site-packages"
+    (site / "experiments").mkdir(parents=True)
+    for name in ("__init__.py", "config.py"):
+        shutil.copy(root / "experiments" / name, site / "experiments")
+    for source, target in placed.items():
+        shutil.copytree(root / source, site / target)
+    (site / "configs").mkdir()
+    (site / "configs" / "quick.yaml").write_text("somebody: else")
+    code = "from experiments import config; print(config.find('quick')); print(*config.shipped())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.stdout.split("\n")[:2] == [str(site / "experiments" / "configs" / "quick.yaml"), "ppo quick smoke"]
 
 
 def test_find(tmp_path: Path, write: Any) -> None:

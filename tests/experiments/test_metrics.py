@@ -1,5 +1,8 @@
 """The TensorBoard log: only the tags of the list, and what was written is read back."""
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +55,31 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert log.Tensors("config/text_summary")[0].tensor_proto.string_val[0] == b"```\nseed: 3\n```"
     assert any("hparams" in name for name in log.summary_metadata)
     assert len(list(folder.iterdir())) == 1, "a run is one event file, no folder beside it"
+
+
+@pytest.mark.skipif(os.name != "posix" or shutil.which("mount") is None, reason="needs mount")
+def test_a_full_disk_costs_events_and_one_warning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+    try:
+        with Metrics(tmp_path) as metrics:
+            metrics.scalar("charts/SPS", 1.0, 0)
+            (tmp_path / "rest").write_bytes(bytes(48 * 1024))
+            for step in range(1, 6):
+                metrics.histogram("policy/entropy", np.random.default_rng(step).random(4000), step)
+                metrics.text("config", "x" * 4000, step)
+            metrics.flush()
+            (tmp_path / "rest").unlink()
+            metrics.scalar("charts/SPS", 2.0, 9)
+        log = EventAccumulator(str(tmp_path))
+        log.Reload()
+        assert [(event.step, event.value) for event in log.Scalars("charts/SPS")] == [(0, 1), (9, 2)]
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+    err = capfd.readouterr().err
+    assert err.startswith("warning: ") and "No space left on device" in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("picture", [np.zeros((2, 2, 3)), np.zeros((2, 2), np.uint8), np.zeros((2, 2, 4), np.uint8)])

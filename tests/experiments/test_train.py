@@ -1,6 +1,8 @@
 """Runs: a folder complete in itself, bit-equal on resume, and safe against Ctrl-C and full disks."""
 
+import io
 import json
+import math
 import os
 import signal
 import subprocess
@@ -18,6 +20,7 @@ from agents.checkpoint import CheckpointError
 from agents.ppo import Trainer
 from experiments import train as module
 from experiments.config import ConfigError, find
+from experiments.metrics import TAGS
 from experiments.train import train
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,12 +44,12 @@ def tensors(folder: str | Path) -> tuple[bytes, bytes]:
     return (latest / "model.safetensors").read_bytes(), (latest / "optimizer.safetensors").read_bytes()
 
 
-def tags(folder: Path) -> dict[str, list[str]]:
+def log_of(folder: Path) -> Any:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0, "images": 0, "histograms": 0, "tensors": 0})
     events.Reload()
-    return events.Tags()
+    return events
 
 
 def test_smoke_is_complete_in_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,19 +65,44 @@ def test_smoke_is_complete_in_itself(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "total_updates: 16" in (folder / "config.yaml").read_text()
     shown = capsys.readouterr().out
     assert "random" in shown and "a second" in shown and "95 %" in shown
-    found = tags(folder)
-    for tag in (
-        "charts/SPS", "charts/learning_rate", "charts/episodic_return", "charts/episodic_length", "losses/policy_loss",
-        "losses/value_loss", "losses/entropy", "losses/approx_kl", "losses/clipfrac", "losses/explained_variance",
-        "domino/out_rate", "domino/block_rate", "domino/pass_rate", "domino/rolled_rate", "domino/points",
-        "time/rollout_seconds", "time/learning_seconds", "time/evaluation_seconds",
-        "eval/greedy/points_per_deal", "eval/greedy/points_per_deal_low", "eval/club/points_per_deal_high",
-    ):  # fmt: skip
-        assert tag in found["scalars"], tag
-    assert "deal" in found["images"] and "policy/entropy" in found["histograms"]
-    assert any(tag.startswith("weights/actor.") for tag in found["histograms"])
-    assert any(tag.startswith("config") for tag in found["tensors"])
+    log_is_complete(folder, result)
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["00000008", "00000016", "latest"]
+
+
+def log_is_complete(folder: Path, result: dict[str, Any]) -> None:
+    """Every tag that PPO has is in the log of a smoke run, as often as it should be; nothing else is."""
+    from PIL import Image
+
+    log = log_of(folder)
+    every_update = {
+        tag for tag in TAGS if tag.startswith(("charts/", "losses/", "domino/", "time/")) and "(DQN)" not in TAGS[tag]
+    } - {"time/evaluation_seconds"}
+    every_evaluation = {"time/evaluation_seconds"} | {
+        f"eval/{one}/points_per_deal{end}" for one in ("random", "greedy", "club") for end in ("", "_low", "_high")
+    }
+    assert set(log.Tags()["scalars"]) == every_update | every_evaluation
+    for tag in every_update:
+        assert len(log.Scalars(tag)) == 16, tag
+        assert all(math.isfinite(event.value) for event in log.Scalars(tag)), tag
+    for tag in every_evaluation:
+        assert len(log.Scalars(tag)) == 2, tag
+    for one in result["evaluations"]:
+        for end, key in (("", "points_per_deal"), ("_low", "low"), ("_high", "high")):
+            event = log.Scalars(f"eval/{one['b']}/points_per_deal{end}")[-1]
+            assert event.value == pytest.approx(one[key], abs=1e-5) and event.step == result["decisions"]
+    names = {f"weights/{name}" for name in checkpoint.load(folder / "checkpoints" / "latest").model}
+    assert set(log.Tags()["histograms"]) == names | {"policy/entropy"}
+    assert all(len(log.Histograms(name)) == 2 for name in names)
+    assert log.Tags()["images"] == ["deal"] and len(log.Images("deal")) == 2
+    for event in log.Images("deal"):
+        picture = Image.open(io.BytesIO(event.encoded_image_string))
+        assert picture.size == (event.width, event.height) and len(picture.convert("RGB").getcolors(1 << 24)) > 4
+    (text,) = log.Tensors("config/text_summary")
+    said = text.tensor_proto.string_val[0].decode()
+    assert said.strip("`\n") == (folder / "config.yaml").read_text().strip("\n")
+    for part in ("experiment", "session_start_info", "session_end_info"):
+        assert f"_hparams_/{part}" in log.summary_metadata
+    assert log.summary_metadata["_hparams_/session_start_info"].plugin_data.content.find(b"learning_rate") > 0
 
 
 @pytest.mark.parametrize("name", ["smoke", "quick", "ppo"])
@@ -154,12 +182,51 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
         ("hidden=[64]", r"hidden=\[64\] cannot be changed on resume"),
         ("network=public_private", "network=public_private cannot be changed on resume"),
         ("learning_rat=1", "learning_rat"),
+        ("seed=7", "seed=7 cannot be changed on resume"),
+        ("runs_dir=elsewhere", "runs_dir=elsewhere cannot be changed on resume"),
     ],
 )
 def test_what_a_resume_cannot_change(tmp_path: Path, word: str, message: str) -> None:
     first = run(tmp_path, "total_updates=1", "opponents=[]")
     with pytest.raises(ValueError, match=message):
         run(tmp_path, word, resume=Path(first["run"]))
+
+
+def test_what_a_run_says_of_itself_is_checked_and_can_be_put_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a run of another machine is resumed: its device is not here."""
+    monkeypatch.setattr(
+        module.configs, "as_dict", lambda config, real=module.configs.as_dict: {**real(config), "device": "cuda:99"}
+    )
+    first = run(tmp_path, "total_updates=1", "opponents=[]")
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match=r"00000001/state.json: device: cuda:99 is not there"):
+        run(tmp_path, resume=Path(first["run"]))
+    assert run(tmp_path, "device=cpu", resume=Path(first["run"]))["updates"] == 1
+
+
+def test_a_resumed_run_is_called_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = train(None, [*SMALL, "total_updates=1", "opponents=[]", "runs_dir=here"], None, json=True)
+    assert not Path(first["run"]).is_absolute()
+    assert train(None, [], first["run"], json=True)["run"] == first["run"]
+    (tmp_path / "away").mkdir()
+    monkeypatch.chdir(tmp_path / "away")
+    assert train(None, [], tmp_path / first["run"], json=True)["run"] == str(tmp_path / first["run"])
+
+
+def test_opponents_and_folder_are_looked_at_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(Trainer, "update", lambda self: pytest.fail("trained"))
+    with pytest.raises(ConfigError, match="opponents: unknown agent 'nobody'; choose from random"):
+        run(tmp_path, "opponents=[nobody]")
+    for place in ("file", "file/below"):
+        with pytest.raises(ConfigError, match=r"runs_dir=.*file.*: no run can be written there: .*; it must be"):
+            run(tmp_path, f"runs_dir={tmp_path / place}")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_what_is_no_run_cannot_be_resumed(tmp_path: Path) -> None:
