@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib.metadata
 import io
 import json
 import math
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -75,6 +75,7 @@ except KeyboardInterrupt:  # nobody is there yet to catch it
     raise SystemExit(130) from None
 
 if TYPE_CHECKING:
+    from domino_env import Rules
     from experiments.replay import Replay
 
 app = typer.Typer(
@@ -99,6 +100,8 @@ RulesName = Annotated[str, typer.Option("--rules", help="A preset's name; `domin
 def _version(wanted: bool) -> None:
     if not wanted:
         return
+    import importlib.metadata  # it brings half the library along, and `domino rules` shall not wait for it
+
     try:
         print(f"domino-lab {importlib.metadata.version('domino-lab')}")
     except importlib.metadata.PackageNotFoundError:
@@ -171,7 +174,10 @@ def evaluate(
         int, typer.Option(min=2, help="Duplicate boards: deals, each played twice with the pairs crossed.")
     ] = 2000,
     seed: Seed = 0,
-    rules: RulesName = "sport_book",
+    rules: Annotated[
+        str,
+        typer.Option(help='A preset\'s name, then what differs: "sport_book lone_blank=3"; `domino rules` lists all.'),
+    ] = "sport_book",
     batch: Annotated[int, typer.Option(min=1, help="Boards at a time; changes the speed, never the result.")] = 4096,
     time_limit: Annotated[float | None, typer.Option(help="Seconds a decision may take; left out: no limit.")] = None,
     forfeit: Annotated[bool, typer.Option("--forfeit", help="A deal in which an agent fails is lost 0:10.")] = False,
@@ -185,10 +191,10 @@ def evaluate(
     """
     with _undisturbed():
         from experiments.evaluate import AgentError, evaluate as play
-    policy = "forfeit" if forfeit else "raise"
+    policy, game = "forfeit" if forfeit else "raise", _game(rules)
     with _stdout_kept(as_json), _progress("boards") as show:
         try:
-            result = play(a, b, rules, boards, seed, batch, show, on_error=policy, time_limit=time_limit)
+            result = play(a, b, game, boards, seed, batch, show, on_error=policy, time_limit=time_limit)
         except AgentError as error:
             raise typer.TyperException(str(error)) from error
     if as_json:
@@ -359,6 +365,21 @@ def rules(
     for field in fields:
         table.add_row(field, *(_word(getattr(one, field)) for one in chosen))
     _out().print(table)
+
+
+def _game(text: str) -> Rules:
+    """The rules of a text such as evaluations show: a preset's name, then FIELD=VALUE for what differs."""
+    from domino_env import get_rules
+
+    name, *words = text.split() or [""]
+    fields: dict[str, Any] = {}
+    for word in words:
+        field, sign, value = word.partition("=")
+        if not sign or not value or field in fields:
+            raise ValueError(f"--rules {text!r}: after the preset's name write FIELD=VALUE, each once; not {word!r}")
+        plain = {"true": True, "false": False, "none": None}
+        fields[field] = int(value) if re.fullmatch(r"-?[0-9]{1,9}", value) else plain.get(value.lower(), value)
+    return get_rules(name, **fields)
 
 
 def _word(value: Any) -> str:

@@ -63,6 +63,9 @@ BAD = [
     ("replay deals.txt --move 1 --step", "choose"),
     ("replay deals.txt --step --svg out.svg", "choose with --move"),
     ("replay deals.txt --svg no/where/out.svg", "no/where/out.svg: No such file or directory"),
+    ("evaluate greedy random --rules sport_book,lone_blank", "after the preset's name write FIELD=VALUE, each once"),
+    ("evaluate greedy random --rules sport_book,blank=3", "rules have no field 'blank'; fields are "),
+    ("evaluate greedy random --rules sport_book,seats=8", "seats=8 cannot be played"),
     ("benchmark engine --rows 0", "'--rows'"),
     ("benchmark engine --seconds 0", "'--seconds'"),
     ("benchmark engine --rules sprot", "unknown rules 'sprot'"),
@@ -99,7 +102,8 @@ def test_bad_input_is_one_line_and_exit_code_2(
 ) -> None:
     (here / "bad.yaml").write_text("learning_rat: 1\n")
     before = sorted(here.rglob("*"))
-    code = cli.main([word.format(here=here) for word in words.split()])
+    given = [word.format(here=here) for word in words.split()]
+    code = cli.main([word.replace(",", " ") if word.startswith("sport_book,") else word for word in given])
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")
     assert err.startswith("domino: ") and err.count("\n") == 1
@@ -204,6 +208,17 @@ def test_train_evaluate_and_resume(here: Path, capsys: pytest.CaptureFixture[str
     assert cli.main(["train", "--resume", str(run), "total_updates=3", "--json"]) == 0
     second = only_json(capsys)
     assert second["updates"] == 3 and Path(second["run"]) == run
+
+
+def test_a_pair_of_other_rules_is_evaluated_under_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "smoke", *TINY, "rule_overrides={lone_blank: 3, redeal: false}", "opponents=[]", "--json"]
+    assert cli.main([*words, f"runs_dir={here}"]) == 0
+    latest = only_json(capsys)["run"] + "/checkpoints/latest"
+    assert cli.main(["evaluate", latest, "greedy", "--boards", "4"]) == 2
+    said = re.search("was trained for (.*), not for sport_book", capsys.readouterr().err)
+    assert said is not None and said[1] == "sport_book lone_blank=3 redeal=False"
+    assert cli.main(["evaluate", latest, "greedy", "--boards", "4", "--rules", said[1], "--json"]) == 0
+    assert only_json(capsys)["rules"] == said[1]
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,6 +118,7 @@ def test_shipped_configs_are_valid_and_hold_only_what_differs(name: str) -> None
 
 
 def test_resume_is_bit_equal(tmp_path: Path) -> None:
+    """B22: counters and schedules go on too."""
     whole = run(tmp_path, "total_updates=6", "precision=auto")
     half = run(tmp_path, "total_updates=6", "precision=auto", "checkpoint_every=2", "keep_checkpoints=9")
     assert tensors(half["run"]) == tensors(whole["run"])
