@@ -501,6 +501,7 @@ def _show_replay(one: Replay, move: int | None, step: bool) -> bool:
 def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:
     """Writes the pictures; both are drawn before the first is written."""
     from domino_env import render
+    from experiments.files import write_whole
 
     pictures: list[tuple[Path, bytes]] = []
     if svg:
@@ -516,7 +517,7 @@ def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:
             number = errno.EISDIR if path.is_dir() else errno.ENOENT
             raise OSError(number, os.strerror(number), str(path))
     for path, content in pictures:
-        path.write_bytes(content)
+        write_whole(path, content)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

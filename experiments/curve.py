@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import io
 import re
 from pathlib import Path
 
+from experiments.files import write_whole
 from experiments.metrics import opponent_tag
 
 
@@ -14,7 +15,7 @@ def draw_curve(run: str | Path, out: str | Path | None = None) -> Path:
 
     Args:
         run: a run folder with TensorBoard events.
-        out: the picture; None: ``curve.png`` in the run folder. It is written whole or not at all.
+        out: the picture; None: ``curve.png`` in the run folder.
 
     Returns:
         where the picture lies.
@@ -54,7 +55,6 @@ def draw_curve(run: str | Path, out: str | Path | None = None) -> Path:
     axes.set_title(run.name, fontsize=9)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
-    unfinished = out.with_name(f".{out.name}.part")
-    figure.savefig(unfinished, format="png", dpi=120)
-    os.replace(unfinished, out)
-    return out
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    return write_whole(out, picture.getvalue())

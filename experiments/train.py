@@ -1,8 +1,8 @@
 """`domino train`: a run from its config to what it wins, or on from where it stopped.
 
-A run is a folder, complete in itself: config.yaml, TensorBoard events, checkpoints, result.json. Training has a
-deadline in CPU time (or in updates); evaluations do not count. Ctrl-C at any moment saves and ends with exit code
-130.
+A run is a folder, complete in itself: config.yaml, TensorBoard events, checkpoints, result.json, curve.png. Training
+has a deadline in CPU time (or in updates); evaluations do not count. Ctrl-C at any moment saves and ends with exit
+code 130.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from domino_env.deals import Streams
 from domino_env.engine import make_engine
 from experiments import config as configs
 from experiments.config import ConfigError
+from experiments.curve import draw_curve
 from experiments.evaluate import Result, evaluate
+from experiments.files import write_whole
 from experiments.metrics import Metrics, opponent_tag, run_folder
 
 #: Seeds of the duplicate boards: those of the end are never looked at on the way.
@@ -78,7 +80,7 @@ def train(
         trainer.close()
         raise
     try:
-        (run.folder / "config.yaml").write_text(configs.dump(config), encoding="utf-8")
+        write_whole(run.folder / "config.yaml", configs.dump(config))
         with Metrics(run.folder, purge_step=trainer.decisions + 1 if resume else None) as metrics:
             if resume is None:
                 metrics.text("config", configs.dump(config))
@@ -319,7 +321,10 @@ def _finish(run: _Run, metrics: Metrics) -> dict[str, Any]:
         "seconds": trainer.seconds,
         "evaluations": [one.to_dict() for one in results],
     }
-    (run.folder / "result.json").write_text(json_module.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_whole(run.folder / "result.json", json_module.dumps(result, indent=1) + "\n")
+    if results:
+        metrics.flush()
+        draw_curve(run.folder)
     return result
 
 

@@ -1,10 +1,15 @@
 """Fixtures that several test modules share."""
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+
+# A shell that runs the tests in the background makes them, and what they start, deaf to Ctrl-C; some tests press it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import pytest
 
 from experiments.curve import draw_curve
+from experiments.files import write_whole
 from experiments.metrics import Metrics, opponent_tag
 
 
@@ -27,3 +28,12 @@ def test_run_without_evaluations(tmp_path):
     with pytest.raises(ValueError, match="no evaluations"):
         draw_curve(tmp_path)
     assert not (tmp_path / "curve.png").exists()
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = write_whole(tmp_path / "a.txt", "old")
+    assert path.read_text() == "old"
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        write_whole(path, b"new")
+    assert path.read_text() == "old" and [one.name for one in tmp_path.iterdir()] == ["a.txt"]
