@@ -1,7 +1,8 @@
 """Shuffling, re-deals, given deals, duplicate boards, and the text notation of a deal.
 
-Clauses: S1 (hands), S4 (re-deal), S2 (leaders of boards), K4 (small sets). Every row of a batch has its own
-counter-based random stream, so a row's deals depend on its key alone: not on the batch size, nor on earlier play.
+Clauses: S1 (hands), S4 (re-deal), S2 (leaders of boards), K4 (small sets), R1 (rows and stock). Every row of a batch
+has its own counter-based random stream, so a row's deals depend on its key alone: not on the batch size, nor on earlier
+play.
 """
 
 import re
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from domino_env.rules import PRESETS, Rules, get_rules
+from domino_env.rules import BLIND_PRESETS, PRESETS, Rules, get_rules
 from domino_env.tiles import (
     HIGH,
     LOW,
@@ -20,6 +21,8 @@ from domino_env.tiles import (
     action_name,
     is_whole,
     mask_of,
+    row_action_index,
+    row_action_name,
     tile_index,
     tile_name,
 )
@@ -148,6 +151,23 @@ def shuffle(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return hands
 
 
+def shuffle_rows(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Deal number ``counts[i]`` of the stream ``keys[i]`` of a blind game (R1), and who leads it by lot (R3).
+
+    Returns:
+        order: (n, num_tiles) uint8, the tiles shuffled: the row of each seat from left to right, then the stock as it
+        is drawn; lot: (n,) int64 seats.
+    """
+    tiles = np.array(rules.tiles, dtype=np.uint64)
+    place = _mix(keys + counts.astype(np.uint64) * np.uint64(_MAX_ATTEMPTS) * _GOLDEN)
+    order = _mix(place[:, None] + tiles * _TILE_STEP)
+    order &= ~np.uint64(31)
+    order |= tiles  # as in `shuffle`
+    order.sort(axis=1)
+    lot = _mix(place + np.uint64(NUM_TILES * int(_TILE_STEP) & (1 << 64) - 1)) >> np.uint64(32)
+    return (order & np.uint64(31)).astype(np.uint8), (lot * np.uint64(rules.seats) >> np.uint64(32)).astype(np.int64)
+
+
 def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Duplicate boards ``start`` .. ``start + count - 1`` of a seed; a board is the same however boards are batched.
 
@@ -178,6 +198,8 @@ class Given:
     hands: list[int] | None = None  # a mask per seat
     leader: int | None = None
     deal_index: int | None = None
+    rows: list[list[int]] | None = None  # blind games: the hands as tile numbers, left to right
+    stock: list[int] | None = None  # blind games: tile numbers, the next to be drawn first
 
 
 def given(rules: Rules, options: Mapping[str, Any] | None) -> Given:
@@ -195,14 +217,19 @@ def given(rules: Rules, options: Mapping[str, Any] | None) -> Given:
         if key not in known and key != "options":  # PettingZoo's own tests send that one
             raise ValueError(f"unknown option {key!r}; options are {', '.join(known)}")
     stock = options.get("stock")
-    if stock is not None and not (isinstance(stock, list | tuple) and not stock):
+    if not rules.rows and stock is not None and not (isinstance(stock, list | tuple) and not stock):
         raise ValueError(f"option stock={stock!r}: {rules.name} has no stock")
     result = Given(
         leader=_whole(options, "leader", rules.seats),
         deal_index=_whole(options, "deal_index", 1 << 31),
     )
     if options.get("hands") is not None:
-        result.hands = [mask_of(hand) for hand in check_hands(rules, options["hands"])]
+        hands = check_hands(rules, options["hands"])
+        result.hands = [mask_of(hand) for hand in hands]
+        if rules.rows:
+            result.rows = hands
+    if rules.rows and stock is not None:
+        result.stock = check_stock(rules, stock, result.rows)
     return result
 
 
@@ -239,6 +266,27 @@ def check_hands(rules: Rules, hands: Sequence[Sequence[str]]) -> list[list[int]]
     return result
 
 
+def check_stock(rules: Rules, stock: Any, rows: list[list[int]] | None) -> list[int]:
+    """Tile numbers of a stock given as tile names, the next to be drawn first.
+
+    Raises:
+        ValueError: a wrong number of tiles, an unknown one, one outside the set, or one that is given twice.
+    """
+    if isinstance(stock, str) or not isinstance(stock, Sequence) or len(stock) != rules.leftover:
+        raise ValueError(f"the stock must be the {rules.leftover} tile names that nobody is dealt, not {stock!r}")
+    held = {tile: seat for seat, row in enumerate(rows or []) for tile in row}
+    tiles: list[int] = []
+    for name in stock:
+        tile = tile_index(name)
+        if tile in tiles or tile in held:
+            other = f"to seat {held[tile]}" if tile in held else "to the stock"
+            raise ValueError(f"tile {tile_name(tile)} is given twice, {other} and to the stock")
+        if tile not in rules.tiles:
+            raise ValueError(f"tile {tile_name(tile)} is not in the double-{rules.max_pip} set of {rules.name}")
+        tiles.append(tile)
+    return tiles
+
+
 @dataclass
 class Deal:
     """A deal and what was played of it: one line of text."""
@@ -247,15 +295,21 @@ class Deal:
     leader: int
     hands: list[list[int]]  # tile numbers as dealt, a list per seat
     moves: list[int] = field(default_factory=list)  # action ids in order
+    stock: list[int] = field(default_factory=list)  # blind games: tile numbers, the next to be drawn first
 
 
 def format_deal(deal: Deal) -> str:
-    """One line: ``sport_book leader=0 | 0-1 2-2 … | … | … | … | 3-4L 4-4R pass …`` (no last part without moves)."""
+    """One line: ``sport_book leader=0 | 0-1 2-2 … | … | … | … | 3-4L 4-4R pass …`` (no last part without moves).
+
+    In a blind game the hands are the rows from left to right, and the stock, if there is one, follows them.
+    """
     head = [deal.rules.name, *(f"{key}={value}" for key, value in deal.rules.overrides().items())]
     parts = [" ".join([*head, f"leader={deal.leader}"])]
-    parts += [" ".join(tile_name(tile) for tile in sorted(hand)) for hand in deal.hands]
+    blind = deal.rules.rows
+    piles = [hand if blind else sorted(hand) for hand in deal.hands] + ([deal.stock] if deal.stock else [])
+    parts += [" ".join(tile_name(tile) for tile in pile) for pile in piles]
     if deal.moves:
-        parts.append(" ".join(action_name(action) for action in deal.moves))
+        parts.append(" ".join((row_action_name if blind else action_name)(action) for action in deal.moves))
     return " | ".join(parts)
 
 
@@ -285,7 +339,7 @@ def parse_deal(text: str, line: int = 1) -> Deal:
     if not parts[0]:
         raise fail(0, f"a deal begins with the name of its rules: {', '.join(PRESETS)}")
     (name, column), *settings = parts[0]
-    if name not in PRESETS:
+    if name not in PRESETS and name not in BLIND_PRESETS:
         raise fail(column, f"unknown rules {name!r}; choose from {', '.join(PRESETS)}")
     leader = None
     overrides: dict[str, Any] = {}
@@ -304,7 +358,7 @@ def parse_deal(text: str, line: int = 1) -> Deal:
             overrides[key] = literals.get(value, number)
             columns[key] = column
     try:
-        rules = get_rules(name, **overrides)
+        rules = get_rules(BLIND_PRESETS.get(name, name), **overrides)
     except ValueError as error:
         # The field that the message names first is the one at fault.
         found = {key: str(error).find(key) for key in columns}
@@ -314,15 +368,18 @@ def parse_deal(text: str, line: int = 1) -> Deal:
         raise fail(len(text.rstrip()) if len(parts) == 1 else bars[1], "leader=SEAT is missing")
     if leader[0] >= rules.seats:
         raise fail(leader[1], f"leader={leader[0]} must be in 0..{rules.seats - 1}")
-    if not rules.seats + 1 <= len(parts) <= rules.seats + 2:
-        raise fail(bars[-1], f"{rules.name} has {rules.seats} hands, each after a bar '|', then the moves")
-    moves = parts[rules.seats + 1] if len(parts) == rules.seats + 2 else []
-    if not moves and len(parts) == rules.seats + 1:  # moves straight after the last hand
-        last = parts[rules.seats]
-        parts[rules.seats], moves = last[: rules.hand_size], last[rules.hand_size :]
+    sizes = [rules.hand_size] * rules.seats + ([rules.leftover] if rules.rows and rules.leftover else [])
+    piles = len(sizes)  # the hands, and the stock of a blind game
+    if not piles + 1 <= len(parts) <= piles + 2:
+        stock = ", the stock" if piles > rules.seats else ""
+        raise fail(bars[-1], f"{rules.name} has {rules.seats} hands{stock}, each after a bar '|', then the moves")
+    moves = parts[piles + 1] if len(parts) == piles + 2 else []
+    if not moves and len(parts) == piles + 1:  # moves straight after the last hand
+        last = parts[piles]
+        parts[piles], moves = last[: sizes[-1]], last[sizes[-1] :]
     hands: list[list[int]] = []
     seen: set[int] = set()
-    for seat in range(rules.seats):
+    for seat, size in enumerate(sizes):
         hand: list[int] = []
         for word, column in parts[seat + 1]:
             try:
@@ -335,13 +392,14 @@ def parse_deal(text: str, line: int = 1) -> Deal:
                 raise fail(column, f"tile {tile_name(tile)} is not in the double-{rules.max_pip} set")
             seen.add(tile)
             hand.append(tile)
-        if len(hand) != rules.hand_size:
-            raise fail(bars[seat + 1], f"seat {seat} has {len(hand)} tiles; {rules.name} deals {rules.hand_size}")
+        if len(hand) != size:
+            whose = f"seat {seat}" if seat < rules.seats else "the stock"
+            raise fail(bars[seat + 1], f"{whose} has {len(hand)} tiles; {rules.name} deals {size}")
         hands.append(hand)
     actions = []
     for word, column in moves:
         try:
-            actions.append(action_index(word))
+            actions.append((row_action_index if rules.rows else action_index)(word))
         except ValueError as error:
             raise fail(column, str(error)) from None
-    return Deal(rules, leader[0], hands, actions)
+    return Deal(rules, leader[0], hands[: rules.seats], actions, hands[rules.seats] if piles > rules.seats else [])

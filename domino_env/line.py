@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from domino_env.deals import Deal, Given, check_hands, format_deal, given, holder, row_keys, shuffle
-from domino_env.observation import SCORE_STEPS, layout_of, unpack
+from domino_env.observation import layout_of, score_bits, unpack
 from domino_env.rules import Rules, get_rules
 from domino_env.scoring import Finished, nothing, score
 from domino_env.tiles import (
@@ -165,6 +165,8 @@ class LineEngine:
         **rule_overrides: Any,
     ) -> None:
         self.rules = get_rules(rules, **rule_overrides)
+        if self.rules.rows:
+            raise ValueError(f"{self.rules.name} is a blind game; it is played by RowEngine")
         for name, value in (("num_envs", num_envs), ("fours", fours)):
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number >= 1")
@@ -649,16 +651,7 @@ class LineEngine:
     def _score_bits(self, viewer: int, plies: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
         """Score bits of the word of the ends: own side against the best of the others."""
         leader, score = (self._leader, self._score) if rows is None else (self._leader[rows], self._score[rows])
-        side = (leader + plies + viewer) % self.rules.num_sides
-        each = np.arange(len(plies))
-        others = score.copy()
-        others[each, side] = np.iinfo(np.int64).min
-        ahead = score[each, side] - others.max(axis=1)
-        bits = np.zeros(len(plies), np.uint32)
-        for i, step in enumerate(SCORE_STEPS):
-            bits |= (ahead >= step).astype(np.uint32) << np.uint32(14 + i)
-            bits |= (-ahead >= step).astype(np.uint32) << np.uint32(14 + len(SCORE_STEPS) + i)
-        return bits
+        return score_bits(score, (leader + plies + viewer) % self.rules.num_sides) << np.uint32(14)
 
     def history(self, seat: int | np.ndarray | None = None) -> np.ndarray:
         """The public events of the deal, oldest first.

@@ -46,7 +46,9 @@ class Layout:
 
 
 def layout_of(rules: Rules) -> Layout:
-    """The observation layout of a game; 256 bits (32 bytes) at four seats, 192 at two."""
+    """The observation layout of a game; 256 bits (32 bytes) at four seats, 192 at two; of a blind game 704 and more."""
+    if rules.rows:
+        return _row_layout(rules)
     names = ("me", "left", "partner" if rules.pairs else "across", "right")[: rules.seats]
     steps = ", ".join(map(str, SCORE_STEPS))
     words: list[list[tuple[str, int, str]]] = [
@@ -78,6 +80,70 @@ def layout_of(rules: Rules) -> Layout:
             meanings[name] = meaning
             start += 8 if name.startswith("passed") else step if name.startswith("size") else bits
     return Layout(slices, meanings, len(words) * _WORD)
+
+
+def _row_layout(rules: Rules) -> Layout:
+    """The layout of a blind game: words of 32 bits, then 16 bits for each place of each row."""
+    names = [name for name in ("me", "left", "across", "right") if name != "across" or rules.seats == 4][: rules.seats]
+    seats, places = rules.seats, rules.hand_size + rules.leftover
+    steps = ", ".join(map(str, SCORE_STEPS))
+    words: list[list[tuple[str, int, str]]] = [
+        [
+            ("turned", 28, "tile t lies turned and must be laid now"),
+            ("leader", seats, "who led this deal: the seat itself, then clockwise"),
+        ],
+        [("played", 28, "tile t was laid"), ("mover", seats, "who is to move: the seat itself, then clockwise")],
+        [
+            ("end_left", 7, "suit of the left end; all 0 before the first tile"),
+            ("end_right", 7, "suit of the right end"),
+            ("score_ahead", 9, f"ahead in the match by at least {steps}; 0 in single deals"),
+            ("score_behind", 9, "the same, behind"),
+        ],
+        [
+            ("stock", rules.leftover, "the stock holds at least 1, 2, … tiles"),
+            ("idle", seats, "at least 1, 2, … turns have passed since a tile was laid or drawn (R8)"),
+        ],
+    ]
+    for i, who in enumerate(names):
+        words.append([(f"shown_{who}", 28, f"tile t lies open with {_SEATS[who]} (R7)")])
+        if i == 0:
+            words[-1].append(("deal", 4, "deal of the four, where the episode is a match; else 0"))
+    slices, meanings = {}, {}
+    for w, word in enumerate(words):
+        start = w * _WORD
+        for name, bits, meaning in word:
+            start = w * _WORD + 28 if name in ("leader", "mover", "idle", "deal") else start
+            slices[name] = slice(start, start + bits)
+            meanings[name] = meaning
+            start += bits
+    start = len(words) * _WORD
+    for who in names:
+        slices[f"row_{who}"] = slice(start, start + 16 * places)
+        meanings[f"row_{who}"] = (
+            f"16 bits for each tile that lies face down with {_SEATS[who]}, the next to be turned first: its smaller "
+            "half's suit (7) and its larger half's (7) if the viewer knows it, a tile lies here, everyone knows it"
+        )
+        start += 16 * places
+    return Layout(slices, meanings, -(-start // _WORD) * _WORD)
+
+
+def score_bits(score: np.ndarray, side: np.ndarray) -> np.ndarray:
+    """The slices `score_ahead` and `score_behind` of a side, against the best of the others.
+
+    Args:
+        score: (n, sides) points; side: (n,).
+    Returns:
+        (n,) uint32, the first step ahead is bit 0.
+    """
+    each = np.arange(len(side))
+    others = score.copy()
+    others[each, side] = np.iinfo(np.int64).min
+    ahead = score[each, side] - others.max(axis=1)
+    bits = np.zeros(len(side), np.uint32)
+    for i, step in enumerate(SCORE_STEPS):
+        bits |= (ahead >= step).astype(np.uint32) << np.uint32(i)
+        bits |= (-ahead >= step).astype(np.uint32) << np.uint32(len(SCORE_STEPS) + i)
+    return bits
 
 
 def unpack(packed: np.ndarray) -> np.ndarray:

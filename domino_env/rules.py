@@ -1,7 +1,7 @@
 """The rules of a game as data: one frozen, validated record and the presets of the rulebooks.
 
-Clauses: S (sport dominoes), K1 (Puerto Rico), K2 (kozyol), K4 (small sets). Any field can be overridden by keyword;
-what cannot be played is refused with the choices named.
+Clauses: S (sport dominoes), K1 (Puerto Rico), K2 (kozyol), K4 (small sets), R (blind games). Any field
+can be overridden by keyword; what cannot be played is refused with the choices named.
 """
 
 from collections.abc import Mapping
@@ -11,31 +11,36 @@ from typing import Any
 from domino_env.tiles import HIGH, NUM_TILES
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "name": ("sport_book", "sport_club", "puerto_rico", "kozyol", "tiny_pairs"),
-    "lead": ("rotation", "double_six", "winner"),
+    "name": ("sport_book", "sport_club", "puerto_rico", "kozyol", "tiny_pairs", "blind_blitz", "blind"),
+    "lead": ("rotation", "double_six", "winner", "blank", "low", "high", "lot"),
     "block_score": ("difference", "loser_total", "both_totals"),
     "equal_block": ("nothing", "credit"),
     "out_score": ("losers", "others"),
     "chain": ("one",),
-    "memory": ("perfect",),
+    "memory": ("perfect", "peek"),
 }
+_ROW_GAMES = ("blind_blitz", "blind")
+_ROW_LEADS = ("blank", "low", "high", "lot")  # R3; the other leads are of the line games
+_ROW_HANDS = {2: 8, 3: 8, 4: 7}  # R1: seats -> tiles a seat is dealt
+
+GUARD_TURNS = 400  # R8: a blind deal of so many turns is broken off
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What distinguishes one game on an open line from another.
+    """What distinguishes one game from another.
 
     Raises ``ValueError`` on construction where the fields cannot be played together.
     """
 
     name: str = "sport_book"  # the preset that these are, or of which they are a variant
-    seats: int = 4  # 2 or 4
+    seats: int = 4  # 2 or 4; 2 to 4 in the blind games
     pairs: bool = True  # seats 0 and 2 against 1 and 3; False: each for itself, scored as B5
     hand_size: int = 7  # tiles a seat is dealt (S1)
     max_pip: int = 6  # double-`max_pip` set, 2..6 (K4)
-    lead: str = (
-        "rotation"  # S2 rotation | K1 double_six: its holder, with it | K2 winner: 1-1 first, then by the result
-    )
+    # S2 rotation | K1 double_six: its holder, with it | K2 winner: 1-1 first, then by the result | R3 blank, low, high,
+    # lot: holder of 0-0 (of the lowest tile), of the lowest, of the highest, with it | a lot decides
+    lead: str = "rotation"
     lone_blank: int = 0  # what a hand of 0-0 alone counts (S8)
     block_score: str = "difference"  # S7 book: difference | S7 club: loser_total | K1: both_totals
     equal_block: str = "nothing"  # S7 an equal block: 0 to 0, or both pairs are credited with the total
@@ -43,7 +48,7 @@ class Rules:
     redeal: bool = False  # S4 five doubles or six of a suit are dealt again
     chain: str = "one"  # tiles a turn; only "one" in the games of this version
     labelled_ends: bool = False  # with equal ends both the left and the right action are legal
-    memory: str = "perfect"  # the blind games' switch; on an open line all is remembered
+    memory: str = "perfect"  # R9 the own row in every observation | peek: in the first alone; an open line has perfect
     match_to: int | None = None  # K2 a match is won at this score; None: a match is a number of fours (S10)
 
     def __post_init__(self) -> None:
@@ -61,7 +66,14 @@ class Rules:
             isinstance(self.match_to, bool) or not isinstance(self.match_to, int) or self.match_to < 1
         ):
             raise ValueError(f"match_to={self.match_to!r} must be a positive whole number or None")
-        if self.seats not in (2, 4):
+        if self.rows:
+            self._check_rows()
+        elif self.lead in _ROW_LEADS:
+            leads = [lead for lead in _CHOICES["lead"] if lead not in _ROW_LEADS]
+            raise ValueError(f"lead={self.lead!r} is of the blind games; line games choose from {', '.join(leads)}")
+        elif self.memory != "perfect":
+            raise ValueError(f"memory={self.memory!r} is of the blind games; line games have memory='perfect'")
+        elif self.seats not in (2, 4):
             raise ValueError(f"seats={self.seats} cannot be played; line games have 2 or 4 seats")
         if self.pairs and self.seats != 4:
             raise ValueError(f"pairs=True needs 4 seats, not seats={self.seats}; set pairs=False")
@@ -81,6 +93,27 @@ class Rules:
         if self.redeal and self.hand_size > 7:
             raise ValueError(f"redeal=True is for hands of 7 tiles or fewer, not hand_size={self.hand_size}")
 
+    def _check_rows(self) -> None:
+        if not 2 <= self.seats <= 4:
+            raise ValueError(f"seats={self.seats} cannot be played; blind games have 2 to 4 seats")
+        if self.lead not in _ROW_LEADS:
+            raise ValueError(
+                f"lead={self.lead!r} is of the line games; blind games choose from {', '.join(_ROW_LEADS)}"
+            )
+        for field, only in (("pairs", False), ("redeal", False), ("lone_blank", 0), ("match_to", None)):
+            if getattr(self, field) != only:
+                raise ValueError(f"{field}={getattr(self, field)!r} cannot be played; blind games have {field}={only}")
+
+    @property
+    def rows(self) -> bool:
+        """Whether this is a blind game: tiles lie face down in rows, the rest is a stock (R1, R2)."""
+        return self.name in _ROW_GAMES
+
+    @property
+    def looked(self) -> bool:
+        """Whether the owner has seen its tiles when play begins (R2)."""
+        return self.name != "blind"
+
     @property
     def tiles(self) -> list[int]:
         """Numbers of the tiles of the set, ascending."""
@@ -93,7 +126,7 @@ class Rules:
 
     @property
     def leftover(self) -> int:
-        """Tiles that nobody is dealt and nobody sees."""
+        """Tiles that nobody is dealt and nobody sees; in the blind games they are the stock (R1)."""
         return self.num_tiles - self.seats * self.hand_size
 
     @property
@@ -107,13 +140,23 @@ class Rules:
 
     @property
     def max_plies(self) -> int:
-        """No deal has more actions: between two lays at most seats - 1 may pass."""
+        """No deal has more actions.
+
+        On a line at most seats - 1 pass between two lays. In the blind games a turn has two actions (the last tile is
+        turned; decline or draw) and two more for each tile that is laid.
+        """
+        if self.rows:
+            return 2 * (GUARD_TURNS + self.num_tiles)
         return self.seats * self.seats * self.hand_size
 
     def overrides(self) -> dict[str, Any]:
         """Fields that differ from the preset of this name."""
-        base = PRESETS[self.name]
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != getattr(base, f.name)}
+        base = BLIND_PRESETS[self.name] if self.rows else PRESETS[self.name]
+        changed = [f.name for f in fields(self) if getattr(self, f.name) != getattr(base, f.name)]
+        if self.rows and self.seats != base.seats:  # the hand follows the seats where nothing else is said
+            changed = [name for name in changed if name != "hand_size"]
+            changed += ["hand_size"] if self.hand_size != _ROW_HANDS[self.seats] else []
+        return {name: getattr(self, name) for name in changed}
 
 
 PRESETS: Mapping[str, Rules] = {
@@ -124,6 +167,16 @@ PRESETS: Mapping[str, Rules] = {
         Rules(name="puerto_rico", out_score="others", block_score="both_totals"),
         Rules(name="kozyol", lead="winner", block_score="loser_total", lone_blank=25, match_to=101),
         Rules(name="tiny_pairs", hand_size=2, max_pip=3),
+    )
+}
+
+
+# The blind games, apart from PRESETS until every view of a game can show them.
+BLIND_PRESETS: Mapping[str, Rules] = {
+    rules.name: rules
+    for rules in (
+        Rules(name="blind_blitz", pairs=False, lead="blank"),
+        Rules(name="blind", pairs=False, lead="lot"),
     )
 }
 
@@ -144,4 +197,7 @@ def get_rules(rules: str | Rules = "sport_book", /, **overrides: Any) -> Rules:
     for key in overrides:
         if key not in known:
             raise ValueError(f"rules have no field {key!r}; fields are {', '.join(sorted(known))}")
+    if rules.rows and "seats" in overrides and "hand_size" not in overrides:
+        usual = [size for seats, size in _ROW_HANDS.items() if seats == overrides["seats"]]
+        overrides["hand_size"] = usual[0] if usual else rules.hand_size  # R1
     return replace(rules, **overrides) if overrides else rules

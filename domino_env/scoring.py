@@ -9,8 +9,8 @@ import numpy as np
 from domino_env.rules import Rules
 from domino_env.tiles import pips_of
 
-OUT, BLOCK = 0, 1
-OUTCOMES = ("out", "block")
+OUT, BLOCK, GUARD = 0, 1, 2
+OUTCOMES = ("out", "block", "guard")
 
 
 @dataclass
@@ -24,14 +24,18 @@ class Finished:
     pips: np.ndarray  # (seats, k) int64 left in the hands, clockwise from `by`; a lone 0-0 at its special value (S8)
     out: np.ndarray  # (k,) bool, else a block
     gain: np.ndarray  # pairs: (k,) net points of the pair of `by`; else (seats, k) of each seat, clockwise from `by`
+    guard: np.ndarray | None = None  # (k,) bool, broken off (R8): nobody scores; None where the game has no guard
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def outcome(self) -> np.ndarray:
-        """(k,) int64, OUT or BLOCK."""
-        return np.where(self.out, OUT, BLOCK)
+        """(k,) int64, OUT, BLOCK or GUARD."""
+        outcome = np.where(self.out, OUT, BLOCK)
+        if self.guard is not None:
+            outcome[self.guard] = GUARD
+        return outcome
 
     @cached_property
     def rewards(self) -> np.ndarray:
@@ -91,7 +95,14 @@ def nothing(rules: Rules) -> Finished:
     return Finished(rules, none, none, none, left, none.astype(bool), none if rules.pairs else left)
 
 
-def score(rules: Rules, rows: np.ndarray, hands: np.ndarray, by: np.ndarray, plies: np.ndarray) -> Finished:
+def score(
+    rules: Rules,
+    rows: np.ndarray,
+    hands: np.ndarray,
+    by: np.ndarray,
+    plies: np.ndarray,
+    guard: np.ndarray | None = None,
+) -> Finished:
     """Score deals that are over.
 
     Args:
@@ -100,13 +111,16 @@ def score(rules: Rules, rows: np.ndarray, hands: np.ndarray, by: np.ndarray, pli
         hands: (seats, k) uint32, what each seat has left, clockwise from the one that laid the last tile.
         by: (k,) that seat; its hand is empty exactly on an out.
         plies: (k,) actions of the deal.
+        guard: (k,) bool, deals that were broken off (R8); None for none.
     """
     pips = pips_of(hands).astype(np.int64)
     if rules.lone_blank:
         pips[hands == 1] = rules.lone_blank  # S8: tile 0 alone is mask 1
     out = hands[0] == 0
     gain = (_pairs if rules.pairs else _seats)(rules, pips, out)
-    return Finished(rules, rows, by, plies, pips, out, gain)
+    if guard is not None:
+        gain[..., guard] = 0
+    return Finished(rules, rows, by, plies, pips, out, gain, guard)
 
 
 def _pairs(rules: Rules, pips: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -13,6 +13,8 @@ NUM_TILES = 28
 NUM_SUITS = 7
 PASS = 2 * NUM_TILES  # action 56; 0..27 lay tile t on the left end, 28..55 tile t - 28 on the right end
 NUM_ACTIONS = PASS + 1
+TURN, DRAW = PASS + 1, PASS + 2  # the blind games' own actions: turn the rightmost tile, draw one from the stock
+NUM_ROW_ACTIONS = DRAW + 1
 
 _PAIRS = [(low, high) for low in range(NUM_SUITS) for high in range(low, NUM_SUITS)]
 LOW = np.array([low for low, _ in _PAIRS], dtype=np.uint8)  # (28,) the smaller half of each tile
@@ -64,6 +66,22 @@ def action_index(text: str) -> int:
     if not isinstance(text, str) or text[-1:] not in ("L", "R") or text[:-1] not in _INDEX:
         raise ValueError(f"unknown move {text!r}; moves are written a-bL, a-bR or pass, like '3-4L'")
     return _INDEX[text[:-1]] + (NUM_TILES if text[-1] == "R" else 0)
+
+
+def row_action_name(action: int) -> str:
+    """Text of an action of the blind games: those of the line games, "turn" or "draw"."""
+    if not is_whole(action) or not 0 <= action < NUM_ROW_ACTIONS:
+        raise ValueError(f"action {action!r} does not exist; actions are 0..{NUM_ROW_ACTIONS - 1}")
+    return {TURN: "turn", DRAW: "draw"}.get(int(action)) or action_name(action)
+
+
+def row_action_index(text: str) -> int:
+    """Id of an action written as by :func:`row_action_name`."""
+    if text in ("turn", "draw"):
+        return TURN if text == "turn" else DRAW
+    if text != "pass" and (not isinstance(text, str) or text[-1:] not in ("L", "R") or text[:-1] not in _INDEX):
+        raise ValueError(f"unknown move {text!r}; moves are written a-bL, a-bR, turn, draw or pass, like '3-4L'")
+    return action_index(text)
 
 
 def tiles_of(mask: int) -> list[int]:
