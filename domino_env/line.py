@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from domino_env.deals import Deal, Given, check_hands, format_deal, given, holder, row_keys, shuffle
+from domino_env.batch import given_rows, mask_array, row_number, row_numbers, seat_numbers
+from domino_env.deals import Deal, Given, check_hands, format_deal, holder, row_keys, shuffle
 from domino_env.observation import layout_of, score_bits, unpack
 from domino_env.rules import Rules, get_rules
 from domino_env.scoring import Finished, nothing, score
@@ -242,7 +243,7 @@ class LineEngine:
             ValueError: bad options or seeds; the engine is as it was.
         """
         rows = np.arange(self.num_envs)
-        asked = self._options(options, self.num_envs)
+        asked = given_rows(self.rules, options, self.num_envs)
         fresh = seed is not None or not self._dealt.any()
         if fresh:
             if seed is None or isinstance(seed, int | np.integer):
@@ -265,8 +266,8 @@ class LineEngine:
         options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
         """Begin a new episode in some rows, the next of each row's stream. Arguments and errors as of :meth:`reset`."""
-        rows = self._rows(rows)
-        self._new_episode(rows, self._options(options, len(rows)))
+        rows = row_numbers(rows, self.num_envs)
+        self._new_episode(rows, given_rows(self.rules, options, len(rows)))
 
     def deal(self, hands: np.ndarray, leader: np.ndarray) -> None:
         """Begin given deals in all rows; S4 is off and the leader may lay any tile.
@@ -301,16 +302,6 @@ class LineEngine:
         if self.episode == "deal":
             self._deal_index = leader.astype(np.int64)  # the lead rotates on from here (S2)
         self._begin(rows, hands, leader.astype(np.int64), None)
-
-    def _options(self, options: Any, rows: int) -> list[Given] | None:
-        """Checked options, one a row; None where there are none."""
-        if options is None:
-            return None
-        if isinstance(options, Mapping):
-            return [given(self.rules, options)] * rows
-        if isinstance(options, str) or not isinstance(options, Sequence) or len(options) != rows:
-            raise ValueError(f"options must be a dict or a list of {rows} dicts, not {options!r}")
-        return [given(self.rules, one) for one in options]
 
     def _advance(self, rows: np.ndarray) -> None:
         """Count one episode on: the next deal, or a new match where the episode is one."""
@@ -581,9 +572,8 @@ class LineEngine:
         """
         bits = self._legal
         if seat is not None:
-            bits = np.where(self._seat(seat) == self._mover(), bits, _PASS_BIT)
-        words = bits.astype("<u8", copy=False).view(np.uint8).reshape(self.num_envs, 8)
-        return np.unpackbits(words, axis=1, count=NUM_ACTIONS, bitorder="little").view(np.int8)
+            bits = np.where(seat_numbers(seat, self.rules.seats, self.num_envs) == self._mover(), bits, _PASS_BIT)
+        return mask_array(bits, NUM_ACTIONS)
 
     def sample_legal(self, rng: np.random.Generator) -> np.ndarray:
         """A uniformly random legal action of each row's mover: (N,) int64."""
@@ -592,13 +582,6 @@ class LineEngine:
         draw *= count
         draw >>= np.uint64(32)
         return select_bit(self._legal, draw.astype(np.uint8))
-
-    def _seat(self, seat: int | np.ndarray) -> np.ndarray:
-        seats, n = np.asarray(seat), self.num_envs
-        known = seats.dtype.kind in "iu" and seats.shape in ((), (n,))
-        if not known or ((seats < 0) | (seats >= self.rules.seats)).any():
-            raise ValueError(f"seat {seat!r} must be in 0..{self.rules.seats - 1}, or {n} of them, one a row")
-        return np.broadcast_to(seats, (n,)).astype(np.int64)
 
     def observe(self, seat: int | np.ndarray | None = None, packed: bool = False) -> np.ndarray:
         """What a seat sees, as ``layout`` says.
@@ -612,7 +595,7 @@ class LineEngine:
         if seat is None:
             words = self._words(0, None)
         else:
-            offset = (self._seat(seat) - self._mover()) % self.rules.seats
+            offset = (seat_numbers(seat, self.rules.seats, self.num_envs) - self._mover()) % self.rules.seats
             words = np.empty((self.num_envs, self.layout.size // 32), "<u4")
             for r in range(self.rules.seats):
                 rows = np.flatnonzero(offset == r)
@@ -662,7 +645,7 @@ class LineEngine:
             (N, max_plies) int16, -1 padded; an event is ``relative_seat << 12 | left << 9 | right << 6 | action``
             with the ends before the action (7, 7 on an empty line) and relative_seat clockwise from the viewer.
         """
-        viewer = self._mover() if seat is None else self._seat(seat)
+        viewer = self._mover() if seat is None else seat_numbers(seat, self.rules.seats, self.num_envs)
         events = np.full((self.num_envs, self.rules.max_plies), -1, np.int16)
         plies = self.plies()
         longest = int(plies.max())
@@ -681,7 +664,7 @@ class LineEngine:
         Args:
             rows: (n,) row numbers, or (N,) bool.
         """
-        rows = self._rows(rows)
+        rows = row_numbers(rows, self.num_envs)
         if not len(rows):
             raise ValueError("take needs at least one row")
         other = copy.copy(self)
@@ -725,27 +708,11 @@ class LineEngine:
 
     def record(self, row: int) -> Deal:
         """The deal of a row as it was dealt, and its moves so far."""
-        return self._record(self._row(row))
+        return self._record(row_number(row, self.num_envs))
 
     def text(self, row: int) -> str:
         """The deal of a row in the notation of :mod:`domino_env.deals`."""
         return format_deal(self.record(row))
-
-    def _rows(self, rows: np.ndarray) -> np.ndarray:
-        """Row numbers, from numbers or a (N,) bool mask."""
-        rows = np.asarray(rows)
-        if rows.dtype == bool and rows.shape == (self.num_envs,):
-            return np.flatnonzero(rows)
-        if not rows.size:
-            return np.zeros(0, np.int64)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= self.num_envs:
-            raise ValueError(f"rows {rows!r} must be numbers in 0..{self.num_envs - 1}, or {self.num_envs} bools")
-        return rows
-
-    def _row(self, row: int) -> int:
-        if not is_whole(row) or not 0 <= row < self.num_envs:
-            raise ValueError(f"row {row!r} must be in 0..{self.num_envs - 1}")
-        return int(row)
 
     def _record(self, row: int) -> Deal:
         one = self.take(np.array([row]))
@@ -755,7 +722,7 @@ class LineEngine:
 
     def snapshot(self, row: int) -> dict[str, Any]:
         """All of one row as plain JSON values; :meth:`load` and the renderers read it."""
-        one = self.take(np.array([self._row(row)]))
+        one = self.take(np.array([row_number(row, self.num_envs)]))
         deal = self._record(row)
         ends = one.ends()[0].tolist()
         over = bool(self._over[row])
@@ -791,7 +758,7 @@ class LineEngine:
         Raises:
             ValueError: a snapshot of other rules, or moves that do not follow from the deal; the engine is as it was.
         """
-        row = self._row(row)
+        row = row_number(row, self.num_envs)
         if not isinstance(snapshot, Mapping):
             raise ValueError(f"a snapshot is a dict, not {snapshot!r}")
         missing = [key for key in _SNAPSHOT if key not in snapshot]
