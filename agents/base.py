@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from domino_env.decisions import Decisions, Table, Uniforms
+from domino_env.decisions import Decisions, Table, Uniforms, table_of
 from domino_env.engine import Engine
 from domino_env.rules import Rules, get_rules
 
@@ -28,6 +28,7 @@ class Agent(Protocol):
     `sees_everything`: it is handed `batch.table`, all hands open; others get None there.
     `needs_history`: it is handed `batch.history`, the public events of the deal; others may get None there.
     An agent that remembers keys what it remembers on (`batch.key`, `batch.seat`).
+    A method `check(rules)` may be there: it raises a ValueError for a game that the agent cannot play.
     """
 
     name: str
@@ -72,22 +73,31 @@ def make_agent(agent: str | Agent, rules: str | Rules | None = None) -> Agent:
     Args:
         agent: a registered name, with options after a colon ("club:repeat_partner=0,cut_opponents=2"); the folder of a
             checkpoint ("runs/x/checkpoints/latest"); or an agent, which is handed back.
-        rules: the game it is to play; a checkpoint of other rules is refused.
+        rules: the game it is to play; a checkpoint of other rules is refused, and so is a player of other games.
 
     Raises:
-        ValueError: an unknown name, option or folder, or an object that is no agent; it names the choices.
+        ValueError: an unknown name, option or folder, or an object that is no agent; it names the choices. An agent
+            that cannot play the game.
         ImportError: a checkpoint where torch is not installed.
     """
     if not isinstance(agent, str):
         if isinstance(agent, type) or not isinstance(agent, Agent):
             raise ValueError(f"{agent!r} is no agent: it needs a name and act(batch); or give one of {_choices()}")
-        return agent
+        return _checked(agent, rules)
     name, _, options = agent.partition(":")
     if name in _REGISTRY:
-        return _build(name, options)
+        return _checked(_build(name, options), rules)
     if agent and Path(agent).is_dir():
         return _load(Path(agent), None if rules is None else get_rules(rules))
     raise ValueError(f"unknown agent {agent!r}; choose from {_choices()}, or give the folder of a checkpoint")
+
+
+def _checked(agent: Agent, rules: str | Rules | None) -> Agent:
+    """The agent, if it plays the game."""
+    check = getattr(agent, "check", None)
+    if rules is not None and check is not None:
+        check(get_rules(rules))
+    return agent
 
 
 def _choices() -> str:
@@ -154,7 +164,7 @@ def decide(
     chosen: Any = slice(None) if rows is None else rows
     table = None
     if getattr(agent, "sees_everything", False):
-        table = Table(engine.hands(), engine.ends(), engine.to_move(), engine.leader(), engine.plies()).take(chosen)
+        table = table_of(engine).take(chosen)
     history = engine.history()[chosen] if agent is None or getattr(agent, "needs_history", False) else None
     if rows is not None and hasattr(rng, "take"):
         rng = cast(Any, rng).take(rows)

@@ -128,13 +128,14 @@ from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
 from domino_env.rules import Rules
-from domino_env.solo import Solo
+from domino_env.solo import make_table
 from domino_env.view import (
     RENDER_MODES,
     Actions,
     Observation,
     Window,
     action_id,
+    broken_off,
     check_render_mode,
     check_reset,
     draw,
@@ -189,7 +190,7 @@ class raw_aec_env(AECEnv[str, Observation, int]):
     ) -> None:
         super().__init__()
         check_render_mode(render_mode)
-        self._table = Solo(rules, episode=episode, fours=fours, **rule_overrides)
+        self._table = make_table(rules, episode=episode, fours=fours, **rule_overrides)
         self.rules = self._table.rules
         self.metadata = {**self.metadata, "name": f"{self.rules.name}_v0", "render_modes": list(RENDER_MODES)}
         self.render_mode = render_mode
@@ -198,7 +199,7 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         self.possible_agents = seat_names(self.rules)
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self.observation_spaces = {agent: seat_space(self._table, history) for agent in self.possible_agents}
-        self.action_spaces = {agent: Actions() for agent in self.possible_agents}
+        self.action_spaces = {agent: Actions(self._table.num_actions) for agent in self.possible_agents}
         self.state_space = table_space(self._table)
         self.agents: list[str] = []  # nobody plays before the first reset
         self._first_seed: int | None = fresh_seed()
@@ -208,7 +209,7 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Discrete(57)."""
+        """Discrete(57), in the blind games Discrete(59)."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -247,10 +248,10 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         if not self.agents:
             raise ValueError(f"action {action!r} after the end of the episode (or before the first): call reset()")
         agent = self.agent_selection
-        if self.terminations[agent]:
+        if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        rewards, done = self._table.play(action_id(action))
+        rewards, done = self._table.play(action_id(action, self._table.num_actions))
         self._cumulative_rewards[agent] = 0.0
         if self._scored:
             self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -269,7 +270,9 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         self.infos = {agent: {"deal": deal} for agent in self.agents}
         self._accumulate_rewards()
         if done:
-            self.terminations = dict.fromkeys(self.agents, True)
+            broken = bool(broken_off(self._table)[0])
+            self.terminations = dict.fromkeys(self.agents, not broken)
+            self.truncations = dict.fromkeys(self.agents, broken)
 
     def render(self) -> Any:
         """The table with all hands open: text, (height, width, 3) uint8, or None after showing it in a window."""

@@ -1,6 +1,7 @@
 """Shuffling, re-deals, given deals, duplicate boards, and the text notation of a deal.
 
-Clauses: S1 (hands), S4 (re-deal), S2 (leaders of boards), K4 (small sets), R1 (rows and stock). Every row of a batch
+Clauses: S1 (hands), S4 (re-deal), S2 (leaders of boards), K4 (small sets), B1, B2 (blitz), R1 (rows and stock), R3 (the
+tile that leads). Every row of a batch
 has its own counter-based random stream, so a row's deals depend on its key alone: not on the batch size, nor on earlier
 play.
 """
@@ -12,17 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from domino_env.rules import BLIND_PRESETS, PRESETS, Rules, get_rules
+from domino_env.rules import PRESETS, Rules, get_rules
 from domino_env.tiles import (
     HIGH,
     LOW,
     NUM_TILES,
-    action_index,
-    action_name,
+    PIPS,
     is_whole,
     mask_of,
-    row_action_index,
-    row_action_name,
     tile_index,
     tile_name,
 )
@@ -168,12 +166,13 @@ def shuffle_rows(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> tuple[np
     return (order & np.uint64(31)).astype(np.uint8), (lot * np.uint64(rules.seats) >> np.uint64(32)).astype(np.int64)
 
 
-def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray, ...]:
     """Duplicate boards ``start`` .. ``start + count - 1`` of a seed; a board is the same however boards are batched.
 
     Returns:
-        hands: (count, seats) uint32; leader: (count,) int64. Leaders rotate over the boards; under
-        ``lead="double_six"`` the holder of 6-6 leads.
+        What ``engine.deal(*boards)`` takes: hands (count, seats) uint32 and leader (count,) int64; of a blind game
+        hands (count, seats, hand_size) tile numbers from left to right, leader, and stock (count, leftover). Leaders
+        rotate over the boards, unless a tile decides (K1, B2, R3).
     Raises:
         ValueError: a bad seed, or numbers that are not whole or negative.
     """
@@ -181,9 +180,52 @@ def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray,
         if not is_whole(value) or value < 0:
             raise ValueError(f"{name}={value!r} must be a whole number >= 0")
     rows = np.arange(start, start + count)
-    hands = shuffle(rules, row_keys(seed, rows, salt=2), np.zeros(count, dtype=np.int64))
-    leader = holder(hands, NUM_TILES - 1) if rules.lead == "double_six" else rows % rules.seats
+    keys, leader = row_keys(seed, rows, salt=2), rows % rules.seats
+    if rules.rows:
+        order, _ = shuffle_rows(rules, keys, np.zeros(count, dtype=np.int64))
+        dealt = rules.seats * rules.hand_size
+        if rules.lead != "lot":
+            leader = leading_place(rules, order) // rules.hand_size
+        return order[:, :dealt].reshape(count, rules.seats, rules.hand_size), leader, order[:, dealt:]
+    hands = shuffle(rules, keys, np.zeros(count, dtype=np.int64))
+    if rules.lead == "double_six":
+        leader = holder(hands, NUM_TILES - 1)
+    elif rules.lead == "low":
+        leader, _ = lowest(rules, hands)
     return hands, leader
+
+
+_RANK = PIPS.astype(np.int64) * 8 + LOW  # S11, B2, R3: by pips, then by the smaller suit
+
+
+def lowest(rules: Rules, hands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest tile dealt, which leads (B2).
+
+    Args:
+        rules: the game.
+        hands: (n, seats) uint32 masks as dealt.
+    Returns:
+        seat (n,) int64 that holds it; tile (n,) int64 number.
+    """
+    # It is among the lowest of the set: no more than the tiles left over can be missing.
+    low = np.array(sorted(rules.tiles, key=_RANK.__getitem__)[: rules.leftover + 1])
+    dealt = np.bitwise_or.reduce(hands, axis=1)
+    tile = low[(dealt[:, None] >> low.astype(np.uint32) & np.uint32(1)).argmax(axis=1)]
+    return (hands >> tile[:, None].astype(np.uint32) & np.uint32(1)).argmax(axis=1), tile
+
+
+def leading_place(rules: Rules, order: np.ndarray) -> np.ndarray:
+    """Where the tile lies that must lead a blind game, unless a lot decides (R3).
+
+    Args:
+        rules: the game.
+        order: (n, num_tiles) tile numbers as dealt: the rows from left to right, then the stock.
+    Returns:
+        (n,) int64 place in the order.
+    """
+    rank = _RANK.take(order[:, : rules.seats * rules.hand_size])
+    # The blank is the lowest tile there is, so `blank` and `low` name the same tile.
+    return rank.argmax(axis=1) if rules.lead == "high" else rank.argmin(axis=1)
 
 
 def holder(hands: np.ndarray, tile: int) -> np.ndarray:
@@ -305,11 +347,10 @@ def format_deal(deal: Deal) -> str:
     """
     head = [deal.rules.name, *(f"{key}={value}" for key, value in deal.rules.overrides().items())]
     parts = [" ".join([*head, f"leader={deal.leader}"])]
-    blind = deal.rules.rows
-    piles = [hand if blind else sorted(hand) for hand in deal.hands] + ([deal.stock] if deal.stock else [])
+    piles = [hand if deal.rules.rows else sorted(hand) for hand in deal.hands] + ([deal.stock] if deal.stock else [])
     parts += [" ".join(tile_name(tile) for tile in pile) for pile in piles]
     if deal.moves:
-        parts.append(" ".join((row_action_name if blind else action_name)(action) for action in deal.moves))
+        parts.append(" ".join(deal.rules.action_name(action) for action in deal.moves))
     return " | ".join(parts)
 
 
@@ -339,7 +380,7 @@ def parse_deal(text: str, line: int = 1) -> Deal:
     if not parts[0]:
         raise fail(0, f"a deal begins with the name of its rules: {', '.join(PRESETS)}")
     (name, column), *settings = parts[0]
-    if name not in PRESETS and name not in BLIND_PRESETS:
+    if name not in PRESETS:
         raise fail(column, f"unknown rules {name!r}; choose from {', '.join(PRESETS)}")
     leader = None
     overrides: dict[str, Any] = {}
@@ -358,7 +399,7 @@ def parse_deal(text: str, line: int = 1) -> Deal:
             overrides[key] = literals.get(value, number)
             columns[key] = column
     try:
-        rules = get_rules(BLIND_PRESETS.get(name, name), **overrides)
+        rules = get_rules(name, **overrides)
     except ValueError as error:
         # The field that the message names first is the one at fault.
         found = {key: str(error).find(key) for key in columns}
@@ -399,7 +440,7 @@ def parse_deal(text: str, line: int = 1) -> Deal:
     actions = []
     for word, column in moves:
         try:
-            actions.append((row_action_index if rules.rows else action_index)(word))
+            actions.append(rules.action_index(word))
         except ValueError as error:
             raise fail(column, str(error)) from None
     return Deal(rules, leader[0], hands[: rules.seats], actions, hands[rules.seats] if piles > rules.seats else [])

@@ -13,6 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from domino_env.engine import Engine
+from domino_env.rows import RowEngine
 from domino_env.rules import Rules
 
 
@@ -34,10 +36,28 @@ class Table:
     to_move: npt.NDArray[np.int64]  # (N,) absolute seat
     leader: npt.NDArray[np.int64]  # (N,) absolute seat that led the deal
     plies: npt.NDArray[np.int64]  # (N,) actions made in the deal so far, passes counted
+    # Blind games alone, by tile number, -1 where none lies:
+    rows: npt.NDArray[np.int8] | None = None  # (N, seats, places) face down, the next to be turned first
+    stock: npt.NDArray[np.int8] | None = None  # (N, leftover) the next to be drawn first
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """The same table on only these rows (indices or a bool mask)."""
-        return Table(self.hands[rows], self.ends[rows], self.to_move[rows], self.leader[rows], self.plies[rows])
+        parts = (self.hands, self.ends, self.to_move, self.leader, self.plies, self.rows, self.stock)
+        return Table(*(None if part is None else part[rows] for part in parts))
+
+
+def table_of(engine: Engine) -> Table:
+    """The tables of all rows of an engine, for agents that see everything."""
+    blind = isinstance(engine, RowEngine)
+    return Table(
+        engine.hands(),
+        engine.ends(),
+        engine.to_move(),
+        engine.leader(),
+        engine.plies(),
+        engine.rows() if blind else None,
+        engine.stock() if blind else None,
+    )
 
 
 @dataclass

@@ -2,16 +2,18 @@
 
 A batch of N deals: ``reset``, ``reset_rows``, ``deal``; ``step``; ``legal``, ``sample_legal``, ``observe``,
 ``history``, ``to_move``; ``take``, ``put``, ``snapshot``, ``load``, and copies by ``copy.deepcopy`` or ``pickle``. The
-games on an open line are played by :class:`domino_env.line.LineEngine`.
+games on an open line are played by :class:`domino_env.line.LineEngine`, the blind ones by
+:class:`domino_env.rows.RowEngine`.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from domino_env.line import LineEngine
-from domino_env.rules import Rules
+from domino_env.rows import RowEngine
+from domino_env.rules import Rules, get_rules
 
-Engine = LineEngine
+Engine = LineEngine | RowEngine
 
 
 def make_engine(
@@ -24,4 +26,6 @@ def make_engine(
     **rule_overrides: Any,
 ) -> Engine:
     """The engine of a game; arguments and errors as of :class:`domino_env.line.LineEngine`."""
-    return LineEngine(rules, num_envs, seed, episode=episode, fours=fours, **rule_overrides)
+    game = get_rules(rules, **rule_overrides)
+    kind = RowEngine if game.rows else LineEngine
+    return kind(game, num_envs, seed, episode=episode, fours=fours)

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from domino_env.deals import Streams, row_keys
-from domino_env.decisions import Decisions, Player, Table
-from domino_env.line import LineEngine, select_bit
-from domino_env.scoring import OUTCOMES
-from domino_env.tiles import PASS
+from domino_env.decisions import Decisions, Player, table_of
+from domino_env.engine import Engine
+from domino_env.line import select_bit
+from domino_env.scoring import GUARD, OUTCOMES
 from domino_env.view import Observation, fresh_seed
 
 LOST = 10  # J2: an illegal action loses the deal 0:10
@@ -37,7 +37,7 @@ class Lanes:
         partner: plays seat 2 when the learner is a seat of a pair; None: random legal actions.
         opponents: plays all remaining seats; None: random legal actions.
         history: whether observations hold the public events.
-        skip_forced: play the learner's forced moves, too.
+        skip_forced: play the learner's forced moves, too; not the first of a deal where it alone shows the row (R9).
         seed: of the first reset, where that has none; None: one that nobody chose.
 
     Raises:
@@ -46,7 +46,7 @@ class Lanes:
 
     def __init__(
         self,
-        engine: LineEngine,
+        engine: Engine,
         learner: str,
         partner: Player | None,
         opponents: Player | None,
@@ -75,6 +75,7 @@ class Lanes:
         self._keys = np.zeros(rows, np.uint64)  # (N,) the agents' random streams
         self._asked = np.zeros(rows, np.uint64)  # (N,) questions put in this row since the last seed
         self._deals = np.zeros(rows, np.int64)  # (N,) deals begun in this row, ever
+        self._shown = np.zeros(rows, np.int64)  # (N,) the deal in which the learner was asked last
         self._gain = np.zeros(rows, np.float32)  # (N,) the learner's points since its last step
         self._told = np.zeros(rows, np.bool_)  # (N,) a deal has ended since the learner's last step: the arrays below
         self._outcome, self._winner, self._by, self._plies = (np.zeros(rows, np.int64) for _ in range(4))
@@ -123,12 +124,13 @@ class Lanes:
         """Make the learner's action in every row and play on until all wait again, or are over.
 
         Args:
-            actions: (N,) int64, each 0..56.
+            actions: (N,) int64, each below `num_actions`.
             strict: refuse illegal actions instead of losing by them.
 
         Returns:
             rewards (N,) float32; ended (N,) bool, to be restarted before the next step; lost (N,) bool, ended by an
-            illegal action; told (N,) bool, rows in which a deal ended, for `deal_info`.
+            illegal action; told (N,) bool, rows in which a deal ended, for `deal_info`; of `ended` those are broken off
+            (R8) that `broken` says.
 
         Raises:
             ValueError: an illegal action, where strict; nothing is changed. Before the first reset, or after a player
@@ -152,17 +154,21 @@ class Lanes:
         rewards[lost] -= LOST
         return rewards, engine.over() | lost, lost, told
 
-    def _part(self, rows: npt.NDArray[np.int64]) -> LineEngine:
+    def _part(self, rows: npt.NDArray[np.int64]) -> Engine:
         """The engine itself where all rows are meant, else a copy of these rows."""
         return self.engine if len(rows) == self.engine.num_envs else self.engine.take(rows)
 
-    def _play_on(self, part: LineEngine, rows: npt.NDArray[np.int64]) -> None:
+    def _play_on(self, part: Engine, rows: npt.NDArray[np.int64]) -> None:
         """Play the other seats of `part`, which holds these rows, until all wait; put back what was a copy."""
         self._waiting = False
         while True:
             waits = self._learns[part.to_move()]
             if self.skip_forced:
-                waits &= part.legal_count() > 1
+                must = part.legal_count() > 1
+                if self.engine.rules.memory == "peek":
+                    must |= self._shown[rows] != self._deals[rows]
+                waits &= must
+            self._shown[rows[waits]] = self._deals[rows[waits]]
             waits |= part.over()
             if waits.any():
                 if part is not self.engine:
@@ -173,7 +179,7 @@ class Lanes:
                 rows, part = rows[~waits], part.take(~waits)
             self._step(part, rows, self._choose(part, rows))
 
-    def _step(self, part: LineEngine, rows: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
+    def _step(self, part: Engine, rows: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
         rewards, _ = part.step(actions, autoreset=False)
         done = part.finished
         if not len(done):
@@ -185,7 +191,7 @@ class Lanes:
         self._outcome[at], self._winner[at], self._by[at] = done.outcome, done.winner, done.by
         self._plies[at], self._points[at], self._pips[at] = done.plies, done.points, done.pips_left
 
-    def _choose(self, part: LineEngine, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _choose(self, part: Engine, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Actions of seats that the learner does not play; nobody is asked about a forced move."""
         bits, count, mover = part.legal_bits(), part.legal_count(), part.to_move()
         actions = select_bit(bits, np.zeros(len(rows), np.uint8))
@@ -202,9 +208,7 @@ class Lanes:
                 actions[asked] = self._ask(player, part if len(asked) == len(rows) else part.take(asked), at, rng)
         return actions
 
-    def _ask(
-        self, player: Player, part: LineEngine, rows: npt.NDArray[np.int64], rng: Streams
-    ) -> npt.NDArray[np.int64]:
+    def _ask(self, player: Player, part: Engine, rows: npt.NDArray[np.int64], rng: Streams) -> npt.NDArray[np.int64]:
         seat = part.to_move()
         batch = Decisions(
             obs=part.observe(),
@@ -223,7 +227,7 @@ class Lanes:
             raise ValueError(
                 f"{name} must answer {len(seat)} whole numbers, not {answer.dtype} of shape {answer.shape}"
             )
-        known = (answer >= 0) & (answer <= PASS)
+        known = (answer >= 0) & (answer < part.num_actions)
         wrong = ~known | (batch.mask[np.arange(len(seat)), np.where(known, answer, 0)] == 0)
         if wrong.any():
             row = int(wrong.argmax())
@@ -231,7 +235,7 @@ class Lanes:
             raise ValueError(f"{name} played {answer[row]} at seat {seat[row]}, which is illegal; legal are {legal}")
         return answer.astype(np.int64)
 
-    def seats(self, part: LineEngine | None = None) -> npt.NDArray[np.int64]:
+    def seats(self, part: Engine | None = None) -> npt.NDArray[np.int64]:
         """(N,) the seat that each row shows: the learner's seat to move, after the end its next one clockwise."""
         mover = (part or self.engine).to_move()
         if self._learns.sum() == 1:
@@ -265,6 +269,10 @@ class Lanes:
             info[key], info[f"_{key}"] = whole, rows.copy()
         return info
 
+    def broken(self, ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Which of the rows that ended, (N,) bool, did so because a single deal was broken off (R8)."""
+        return ended & (self._outcome == GUARD) & (self.engine.episode == "deal")
+
     def last_deal(self, row: int) -> dict[str, Any]:
         """The last deal of a row as the plain dict of `infos["deal"]`."""
         info = self.deal_info(np.arange(self.engine.num_envs) == row)
@@ -295,8 +303,3 @@ def _or_none(sides: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     objects = sides.astype(object)
     objects[sides < 0] = None
     return objects
-
-
-def table_of(engine: LineEngine) -> Table:
-    """All hands of all rows, for agents that see everything."""
-    return Table(engine.hands(), engine.ends(), engine.to_move(), engine.leader(), engine.plies())

@@ -1,8 +1,9 @@
 """LineEngine: N deals of a game on an open line as arrays, one step for all of them.
 
-Plays S1-S10 (sport dominoes), K1, K2 and K4, as ``rules`` says. Every row of the batch moves one seat on at every
-step, so what belongs to a seat is kept relative to the mover, in lists of arrays that are rotated instead of copied:
-``_hand[0]`` is the hand of each row's mover, ``_hand[1]`` that of its left neighbour. No Python loop runs over rows.
+Plays S1-S10 (sport dominoes), K1, K2, K4 and B1-B6 (blitz), as ``rules`` says. What belongs to a seat is kept relative
+to the mover, in lists of arrays: ``_hand[0]`` is the hand of each row's mover, ``_hand[1]`` that of its left neighbour.
+Where a turn is one action, every row moves one seat on at every step, and the lists are rotated instead of copied; in
+blitz a turn may go on, and the rows in which it ends are moved on in place. No Python loop runs over rows.
 """
 
 import copy
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from domino_env.batch import given_rows, mask_array, row_number, row_numbers, seat_numbers
-from domino_env.deals import Deal, Given, check_hands, format_deal, holder, row_keys, shuffle
+from domino_env.batch import given_rows, mask_array, row_number, row_numbers, seat_numbers, seed_keys
+from domino_env.deals import Deal, Given, check_hands, format_deal, holder, lowest, shuffle
 from domino_env.observation import layout_of, score_bits, unpack
 from domino_env.rules import Rules, get_rules
 from domino_env.scoring import Finished, nothing, score
@@ -79,6 +80,16 @@ def _fits(labelled_ends: bool) -> np.ndarray:
     return fits
 
 
+def _chain_fits(labelled_ends: bool) -> np.ndarray:
+    """B3: (which end the turn has grown: 0 none, 1 left, 2 right) << 6 | ends -> the lays that match: (192,) uint64."""
+    fits = np.concatenate([_fits(labelled_ends), np.zeros(128, np.uint64)])
+    for left in range(NUM_SUITS):
+        for right in range(NUM_SUITS):
+            fits[1 << 6 | left << 3 | right] = int(SUIT_MASK[left])
+            fits[2 << 6 | left << 3 | right] = int(SUIT_MASK[right]) << NUM_TILES
+    return fits
+
+
 # (plies & seats - 1 | seats) -> who led, as a bit of the first word of an observation: me, then clockwise.
 _LED = np.array([1 << 28 + (-i % seats) for seats in (1, 2, 4) for i in range(seats)], np.uint32)
 _LED = np.concatenate([np.zeros(1, np.uint32), _LED])
@@ -133,8 +144,7 @@ def select_bit(bits: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 
 _PER_ROW = ("_ends", "_legal", "_leader", "_deal_index", "_dealt", "_score", "_next_leader", "_keys", "_over")
-
-
+_PER_TURN = ("_stayed", "_run", "_grown")  # in games in which a turn may have several actions
 _VIEWS = ("_hand", "_played", "_voids", "_size")
 
 
@@ -179,6 +189,8 @@ class LineEngine:
         self.layout = layout_of(self.rules)
         n, seats = self.num_envs, self.rules.seats
         self._fits = _FITS[self.rules.labelled_ends]
+        self._chain_fits = _chain_fits(self.rules.labelled_ends) if self.rules.chains else self._fits
+        self._per_row = _PER_ROW + (_PER_TURN if self.rules.chains else ())
         self._deck = np.uint32(mask_of(self.rules.tiles))
         # What belongs to the seats lies in blocks of one type and is read through the four lists after them.
         size_type = np.uint8 if self.rules.hand_size <= 8 else np.uint16
@@ -192,10 +204,15 @@ class LineEngine:
         self._ends = np.full(n, _EMPTY)  # (N,) int64
         self._legal = np.zeros(n, np.uint64)  # action mask of the mover
         self._leader = np.zeros(n, np.int64)
+        turns = n if self.rules.chains else 0
+        self._stayed = np.zeros(turns, np.int64)  # actions of the deal after which the turn went on (B3)
+        self._run = np.zeros(turns, np.int64)  # tiles that the mover has laid in this turn
+        self._grown = np.zeros(turns, np.int64)  # chain="one": the end that this turn grows: 0 either, 1 left, 2 right
         self._start = np.zeros(n, np.int64)  # value of _time when the deal began; plies are counted from it
         self._time = 0  # steps so far; also the place in the ring of events
         self._view()
-        self._ring = np.zeros((self.rules.max_plies, n), np.int16)  # action | ends before << 6, written at _time
+        # action | ends before << 6, in blitz | seat << 12 too; written at _time
+        self._ring = np.zeros((self.rules.max_plies, n), np.int16)
         self._deal_index = np.zeros(n, np.int64)
         self._dealt = np.zeros(n, np.int64)  # deals drawn from the row's stream
         # Deals are made ahead, for many rows at a time: rows with _dealt >= _ready_to have used theirs up.
@@ -210,10 +227,19 @@ class LineEngine:
         self.finished = nothing(self.rules)
         self.reset(seed)
 
+    def _place(self, r: int) -> int:
+        """Where in the blocks lies what belongs to the seat r places after the mover."""
+        return r if self.rules.chains else (r + self._time) % self.rules.seats
+
+    def _seat(self, number: np.ndarray) -> np.ndarray:
+        """Seats counted on round the table, from 0 again after the last."""
+        seats = self.rules.seats
+        return number % seats if seats & seats - 1 else number & seats - 1  # the division is the slower one
+
     def _view(self) -> None:
         """Make the lists of what belongs to each seat: views of the cells, the mover's first."""
         seats = self.rules.seats
-        order = [(r + self._time) % seats for r in range(seats)]
+        order = [self._place(r) for r in range(seats)]
         self._hand = [self._tiles[place] for place in order]
         self._played = [self._tiles[seats + place] for place in order]
         self._voids = [self._suits[place] for place in order]
@@ -240,18 +266,14 @@ class LineEngine:
             options: ``hands``, ``leader``, ``deal_index`` (design.md); one dict for all rows or a list of one per row.
 
         Raises:
-            ValueError: bad options or seeds; the engine is as it was.
+            ValueError: bad options or seeds, another leader than a tile decides (B2); the engine is as it was.
         """
         rows = np.arange(self.num_envs)
         asked = given_rows(self.rules, options, self.num_envs)
         fresh = seed is not None or not self._dealt.any()
+        keys = seed_keys(seed, self.num_envs) if fresh else self._keys
+        self._check_lead(keys, np.zeros_like(self._dealt) if fresh else self._dealt, asked)
         if fresh:
-            if seed is None or isinstance(seed, int | np.integer):
-                keys = row_keys(seed, rows)
-            elif isinstance(seed, Sequence | np.ndarray) and len(seed) == self.num_envs:
-                keys = np.concatenate([row_keys(one, np.zeros(1, np.int64)) for one in seed])
-            else:
-                raise ValueError(f"seed={seed!r} must be a whole number, None, or a list of {self.num_envs} of them")
             self._keys = keys
             self._dealt[:] = 0
             self._ready_to[:] = 0
@@ -267,16 +289,49 @@ class LineEngine:
     ) -> None:
         """Begin a new episode in some rows, the next of each row's stream. Arguments and errors as of :meth:`reset`."""
         rows = row_numbers(rows, self.num_envs)
-        self._new_episode(rows, given_rows(self.rules, options, len(rows)))
+        asked = given_rows(self.rules, options, len(rows))
+        self._check_lead(self._keys[rows], self._dealt[rows], asked)
+        self._new_episode(rows, asked)
 
-    def deal(self, hands: np.ndarray, leader: np.ndarray) -> None:
-        """Begin given deals in all rows; S4 is off and the leader may lay any tile.
+    def _check_lead(self, keys: np.ndarray, counts: np.ndarray, asked: list[Given] | None) -> None:
+        """B2: refuse a leader who is asked for and does not hold the lowest tile of the deals that come next."""
+        if self.rules.lead != "low" or asked is None or all(one.leader is None for one in asked):
+            return
+        hands = shuffle(self.rules, keys, counts)
+        for j, one in enumerate(asked):
+            if one.hands is not None:
+                hands[j] = one.hands
+        self._lowest(hands, np.array([-1 if one.leader is None else one.leader for one in asked]))
+
+    def _lowest(self, hands: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Who leads by the lowest tile, and that tile as a mask (B2); a ValueError for another seat that is asked for.
 
         Args:
-            hands: (N, seats) uint32 masks of ``hand_size`` tiles each, leader: (N,) seats.
+            hands: (n, seats) uint32 masks; asked: (n,) seats, -1 for none.
         """
-        hands, leader = np.asarray(hands), np.asarray(leader)
-        seats = self.rules.seats
+        leader, tile = lowest(self.rules, hands)
+        wrong = (asked >= 0) & (asked != leader)
+        if wrong.any():
+            j = int(wrong.argmax())
+            raise ValueError(
+                f"leader={asked[j]}: seat {leader[j]} leads, who holds the lowest tile dealt, {tile_name(int(tile[j]))}"
+            )
+        return leader, np.uint32(1) << tile.astype(np.uint32)
+
+    def deal(self, hands: np.ndarray, leader: np.ndarray | None = None) -> None:
+        """Begin given deals in all rows; S4 is off, and unless a tile decides (B2) the leader may lay any tile.
+
+        Args:
+            hands: (N, seats) uint32 masks of ``hand_size`` tiles each.
+            leader: (N,) seats; None where a tile decides.
+
+        Raises:
+            ValueError: not such hands or seats, or another leader than a tile decides; the engine is as it was.
+        """
+        hands, seats = np.asarray(hands), self.rules.seats
+        if leader is None and self.rules.lead != "low":
+            raise ValueError(f"leader must be ({self.num_envs},) seats: in {self.rules.name} no tile decides")
+        leader = np.full(self.num_envs, -1) if leader is None else np.asarray(leader)
         if hands.shape != (self.num_envs, seats) or leader.shape != (self.num_envs,):
             raise ValueError(
                 f"hands {hands.shape} and leader {leader.shape} must be ({self.num_envs}, {seats}) and (N,)"
@@ -295,13 +350,16 @@ class LineEngine:
             or (all_tiles & ~self._deck).any()
         ):
             raise ValueError(f"each row needs {seats} disjoint hands of {self.rules.hand_size} tiles of the set")
+        lead = None
+        if self.rules.lead == "low":
+            leader, lead = self._lowest(hands, leader)
         if ((leader < 0) | (leader >= seats)).any():
             raise ValueError(f"leaders must be in 0..{seats - 1}")
         rows = np.arange(self.num_envs)
         self._advance(rows)
         if self.episode == "deal":
             self._deal_index = leader.astype(np.int64)  # the lead rotates on from here (S2)
-        self._begin(rows, hands, leader.astype(np.int64), None)
+        self._begin(rows, hands, leader.astype(np.int64), lead)
 
     def _advance(self, rows: np.ndarray) -> None:
         """Count one episode on: the next deal, or a new match where the episode is one."""
@@ -328,16 +386,18 @@ class LineEngine:
                     hands[j] = one.hands
         lead = None  # the tiles that may be led; None: any
         if self.rules.lead == "rotation":
-            leader = self._deal_index.take(rows) & self.rules.seats - 1  # S2
+            leader = self._seat(self._deal_index.take(rows))  # S2
         elif self.rules.lead == "double_six":
             leader = holder(hands, _SIX_SIX)  # K1: who holds it leads with it
             lead = np.full(len(rows), 1 << _SIX_SIX, np.uint32)
+        elif self.rules.lead == "low":
+            leader, lead = self._lowest(hands, np.full(len(rows), -1))
         else:
             leader = self._next_leader[rows]
             first = leader < 0
             leader = np.where(first, holder(hands, _ONE_ONE), leader)
             lead = np.where(first, np.uint32(1 << _ONE_ONE), np.uint32(ALL_TILES))
-        if asked is not None:
+        if asked is not None and self.rules.lead != "low":
             seats = np.array([-1 if one.leader is None else one.leader for one in asked])
             leader = np.where(seats < 0, leader, seats)
             if lead is not None:
@@ -362,14 +422,17 @@ class LineEngine:
         first = np.arange(0, len(rows) * seats, seats)  # where each row's hands begin
         tiles = np.zeros((2 * seats, len(rows)), np.uint32)
         for r in range(seats):
-            tiles[(r + self._time) % seats] = hands.take(first + (leader + r & seats - 1))
+            tiles[self._place(r)] = hands.take(first + self._seat(leader + r))
         self._tiles[:, rows] = tiles
         self._suits[:, rows] = 0
         self._sizes[:, rows] = (1 << self.rules.hand_size) - 1
         self._ends[rows] = _EMPTY
         self._start[rows] = self._time
         self._leader[rows] = leader
-        mine = tiles[self._time % seats]
+        if self.rules.chains:
+            for state in (self._stayed, self._run, self._grown):
+                state[rows] = 0
+        mine = tiles[self._place(0)]
         self._legal[rows] = mine if lead is None else mine & lead
         if self._any_over:
             self._over[rows] = False
@@ -393,6 +456,17 @@ class LineEngine:
             ValueError: wrong shape or dtype, an illegal action, or a row that is over; the engine is as it was.
         """
         acts = self._checked(actions)
+        over = self._play_chain(acts) if self.rules.chains else self._play(acts)
+        rows = over.nonzero()[0]
+        rewards = np.zeros((self.num_envs, self.rules.seats), np.float32)
+        if len(rows):
+            over = self._finish(rows, rewards, over, autoreset)
+        elif len(self.finished):
+            self.finished = nothing(self.rules)
+        return rewards, over
+
+    def _play(self, acts: np.ndarray) -> np.ndarray:
+        """One action of every row, each a turn (S3). Returns the rows whose deals are over: (N,) bool."""
         ends = self._ends
         index = acts << 6
         index |= ends
@@ -414,19 +488,59 @@ class LineEngine:
         legal &= fits
         legal |= (legal == 0) * _PASS_BIT
         self._legal = legal
-        held = hand[0] | hand[1]
-        for other in hand[2:]:
+        over = self._blocked(ends)
+        over |= hand[-1] == 0
+        return over
+
+    def _play_chain(self, acts: np.ndarray) -> np.ndarray:
+        """One action of every row, where a turn goes on after a lay (B3, B4). Returns the rows whose deals are over."""
+        ends = self._ends
+        self._ring[self._time % len(self._ring)] = acts | ends << 6 | self._mover() << 12
+        turned = _TURN.take(acts << 6 | ends)
+        bit = _BIT.take(acts)
+        lays = bit != 0
+        self._hand[0] ^= bit
+        self._played[0] |= bit
+        self._voids[0] |= (turned >> 6).astype(np.uint8) * (self._run == 0)  # a stop tells nothing of the hand
+        self._size[0] >>= lays.view(np.uint8)
+        if self.rules.chain == "one":
+            grown = np.where(acts < NUM_TILES, 1, 2)
+            grown *= ends != _EMPTY  # the lead tile leaves both ends open
+        turned &= 63
+        self._ends = ends = turned
+        self._time += 1
+        over = self._blocked(ends)
+        over |= self._hand[0] == 0
+        stays = lays & ~over
+        self._stayed += stays
+        self._run += 1
+        self._run *= stays
+        self._move_on(~stays)
+        if self.rules.chain == "one":
+            self._grown = grown * stays
+            ends = self._grown << 6 | ends
+        legal = self._hand[0] * _BOTH
+        legal &= self._chain_fits.take(ends)
+        legal |= (stays | (legal == 0)) * _PASS_BIT
+        self._legal = legal
+        return over
+
+    def _move_on(self, rows: np.ndarray) -> None:
+        """The left neighbour is the mover now, in the rows of a (N,) bool: all that is relative moves one place."""
+        seats = self.rules.seats
+        for block in (self._tiles[:seats], self._tiles[seats:], self._suits, self._sizes):
+            change = np.concatenate([block[1:], block[:1]])
+            change ^= block
+            change &= -rows.astype(block.dtype)
+            block ^= change
+
+    def _blocked(self, ends: np.ndarray) -> np.ndarray:
+        """S5, B4: no tile in any hand matches an end, seen at once: (N,) bool."""
+        held = self._hand[0] | self._hand[1]
+        for other in self._hand[2:]:
             held |= other
         held &= _REACH.take(ends)
-        over = held == 0  # S5: seen at once
-        over |= hand[-1] == 0
-        rows = over.nonzero()[0]
-        rewards = np.zeros((self.num_envs, self.rules.seats), np.float32)
-        if len(rows):
-            over = self._finish(rows, rewards, over, autoreset)
-        elif len(self.finished):
-            self.finished = nothing(self.rules)
-        return rewards, over
+        return held == 0
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
         acts = np.asarray(actions)
@@ -451,6 +565,11 @@ class LineEngine:
             )
         return acts
 
+    def allow_pass(self, rows: np.ndarray) -> None:
+        """Let the movers of these rows pass though they could lay: a wrong pass that is judged, and goes on (J3)."""
+        rows = row_numbers(rows, self.num_envs)
+        self._legal[rows] |= _PASS_BIT
+
     def _finish(self, rows: np.ndarray, rewards: np.ndarray, over: np.ndarray, autoreset: bool) -> np.ndarray:
         """Score the deals that ended, and begin the next ones. Returns which episodes are done."""
         self.finished = self._result(rows)
@@ -473,7 +592,8 @@ class LineEngine:
         """The result of deals that are over."""
         seats = self.rules.seats
         plies = self._time - self._start.take(rows)
-        by = self._leader.take(rows) + plies - 1 & seats - 1
+        turns = plies - self._stayed.take(rows) if self.rules.chains else plies
+        by = self._seat(self._leader.take(rows) + turns - 1)
         hands = np.array([self._hand[r - 1].take(rows) for r in range(seats)])
         return score(self.rules, rows, hands, by, plies)
 
@@ -504,8 +624,13 @@ class LineEngine:
 
     # -- looking ----------------------------------------------------------------------------------------------------
 
+    def _turns(self, rows: Any = slice(None)) -> np.ndarray:
+        """Turns of the deal that are over; after its end all of them."""
+        plies = self._time - self._start[rows]
+        return plies - self._stayed[rows] if self.rules.chains else plies
+
     def _mover(self, rows: Any = slice(None)) -> np.ndarray:
-        return self._leader[rows] + self._time - self._start[rows] & self.rules.seats - 1
+        return self._seat(self._leader[rows] + self._turns(rows))
 
     def _absolute(self, relative: list[np.ndarray], rows: Any, mover: np.ndarray) -> np.ndarray:
         """What belongs to each seat, (n, seats), from the lists that are relative to the mover."""
@@ -523,6 +648,10 @@ class LineEngine:
     def leader(self) -> np.ndarray:
         """Seat that led the deal: (N,) int64."""
         return self._leader.copy()
+
+    def truncated(self) -> np.ndarray:
+        """Rows in which the last step's deal was broken off: (N,) bool; on an open line none ever is."""
+        return np.zeros(self.num_envs, bool)
 
     def plies(self) -> np.ndarray:
         """Actions played in the deal: (N,) int64."""
@@ -613,6 +742,8 @@ class LineEngine:
         def around(states: list[np.ndarray], r: int) -> np.ndarray:
             return of(states[(viewer + r) % seats])
 
+        if self.rules.chains:
+            return self._chain_words(viewer, slice(None) if rows is None else rows)
         plies = self._time - of(self._start)
         led = _LED.take(viewer + plies & seats - 1 | seats)
         words = np.empty((len(plies), self.layout.size // 32), "<u4")
@@ -631,10 +762,33 @@ class LineEngine:
             words[:, 1 + seats] |= self._score_bits(viewer, plies, rows)
         return words
 
-    def _score_bits(self, viewer: int, plies: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    def _chain_words(self, viewer: int, rows: Any) -> np.ndarray:
+        """What `_words` is to the sport games, of blitz."""
+        seats, turns = self.rules.seats, self._turns(rows)
+        around = [(viewer + r) % seats for r in range(seats)]
+        words = np.zeros((len(turns), self.layout.size // 32), "<u4")
+        words[:, 0] = self._hand[viewer][rows]
+        for r, place in enumerate(around):
+            words[:, 1 + r] = self._played[place][rows]
+        words[:, 1 + seats] = _SEEN.take(self._ends[rows])
+        table = np.uint32(1) << self._seat(seats - viewer + (seats - 1) * turns).astype(np.uint32)  # who led
+        table |= np.uint32(1 << 8 + (seats - viewer) % seats)
+        table |= (self._run[rows] > 0).astype(np.uint32) << np.uint32(16)
+        table |= (self._grown[rows] << 17).astype(np.uint32)  # 1 left, 2 right
+        words[:, 2 + seats] = table
+        each = words[:, 3 + seats :].view(np.uint8)
+        for r, place in enumerate(around):
+            each[:, r] = self._voids[place][rows]
+            each[:, each.shape[1] // 2 + r] = self._size[place][rows]
+        if self.episode == "match":
+            words[:, 1] |= (np.uint32(1 << 28) << (self._deal_index[rows] % 4).astype(np.uint32)).astype("<u4")
+            words[:, 1 + seats] |= self._score_bits(viewer, turns, rows)
+        return words
+
+    def _score_bits(self, viewer: int, turns: np.ndarray, rows: Any) -> np.ndarray:
         """Score bits of the word of the ends: own side against the best of the others."""
         leader, score = (self._leader, self._score) if rows is None else (self._leader[rows], self._score[rows])
-        return score_bits(score, (leader + plies + viewer) % self.rules.num_sides) << np.uint32(14)
+        return score_bits(score, (leader + turns + viewer) % self.rules.num_sides) << np.uint32(14)
 
     def history(self, seat: int | np.ndarray | None = None) -> np.ndarray:
         """The public events of the deal, oldest first.
@@ -652,8 +806,9 @@ class LineEngine:
         if longest:
             ply = np.arange(longest)
             raw = self._ring[(self._start[:, None] + ply) % len(self._ring), np.arange(self.num_envs)[:, None]]
-            who = (self._leader[:, None] + ply - viewer[:, None]) % self.rules.seats
-            events[:, :longest] = np.where(ply < plies[:, None], raw | who << 12, -1)
+            who = raw >> 12 if self.rules.chains else self._leader[:, None] + ply
+            who = (who - viewer[:, None]) % self.rules.seats
+            events[:, :longest] = np.where(ply < plies[:, None], raw & 0xFFF | who << 12, -1)
         return events
 
     # -- copies -----------------------------------------------------------------------------------------------------
@@ -672,7 +827,7 @@ class LineEngine:
         other._tiles, other._suits = self._tiles[:, rows], self._suits[:, rows]
         other._sizes = self._sizes[:, rows]
         other._view()
-        for name in (*_PER_ROW, "_start", "_ready_to"):
+        for name in (*self._per_row, "_start", "_ready_to"):
             setattr(other, name, getattr(self, name)[rows])
         other._ready = self._ready[:, rows]
         other._any_over = bool(other._over.any())
@@ -696,7 +851,7 @@ class LineEngine:
         # Deals made ahead serve on where they are of the same stream and the next one is not older than they are.
         oldest = self._ready_to[rows] - self._ahead
         self._ready_to[rows] *= (self._keys[rows] == other._keys) & (other._dealt >= oldest)
-        for name in _PER_ROW:
+        for name in self._per_row:
             getattr(self, name)[rows] = getattr(other, name)
         # The two count their steps apart: the events of the running deals move along.
         ahead = self._time - other._time
@@ -729,6 +884,7 @@ class LineEngine:
         # An over row shows its whole end, so the result is read off it; `finished` knows only of the last step.
         ended = one._result(np.zeros(1, np.int64))
         lead = int(one._legal[0]) if not deal.moves else 0
+        events = one.history(0)[0, : one.plies()[0]]
         forced = lead != sum(1 << t for t in deal.hands[deal.leader]) and not deal.moves
         return {
             "rules": self.rules.name,
@@ -741,6 +897,8 @@ class LineEngine:
             "dealt": [[tile_name(t) for t in hand] for hand in deal.hands],
             "ends": None if ends[0] < 0 else ends,
             "moves": [action_name(a) for a in deal.moves],
+            "movers": (events >> 12).tolist(),
+            **self._turn_of(one, deal),
             "lead_tile": tile_name(tiles_of(lead)[0]) if forced else None,
             "over": over,
             "deal": ended.info(0) if over else None,
@@ -748,6 +906,16 @@ class LineEngine:
             "score": one._score[0].tolist(),
             "next_leader": int(self._next_leader[row]),
             "stream": {"key": int(self._keys[row]), "dealt": int(self._dealt[row])},
+        }
+
+    def _turn_of(self, one: "LineEngine", deal: Deal) -> dict[str, Any]:
+        """What a snapshot of blitz has beyond those of the other games: how far the turn is, and what lies apart."""
+        if not self.rules.chains:
+            return {}
+        held = mask_of(tile for hand in deal.hands for tile in hand)
+        return {
+            "turn": {"laid": int(one._run[0]), "end": (None, "left", "right")[int(one._grown[0])]},
+            "leftover": [tile_name(tile) for tile in self.rules.tiles if not held >> tile & 1],
         }
 
     def load(self, row: int, snapshot: Mapping[str, Any]) -> None:
@@ -810,7 +978,7 @@ class LineEngine:
             for mine, theirs in zip(getattr(self, name), getattr(one, name), strict=True):
                 mine[row] = theirs[0]
         self._ready_to[row] = 0
-        for name in _PER_ROW:
+        for name in self._per_row:
             mine = getattr(self, name).copy()
             mine[row] = getattr(one, name)[0]
             setattr(self, name, mine)

@@ -46,9 +46,11 @@ class Layout:
 
 
 def layout_of(rules: Rules) -> Layout:
-    """The observation layout of a game; 256 bits (32 bytes) at four seats, 192 at two; of a blind game 704 and more."""
+    """The observation layout of a game: 256 bits (32 bytes) at four seats, 192 at two; blitz and blind have more."""
     if rules.rows:
         return _row_layout(rules)
+    if rules.chains:
+        return _chain_layout(rules)
     names = ("me", "left", "partner" if rules.pairs else "across", "right")[: rules.seats]
     steps = ", ".join(map(str, SCORE_STEPS))
     words: list[list[tuple[str, int, str]]] = [
@@ -80,6 +82,49 @@ def layout_of(rules: Rules) -> Layout:
             meanings[name] = meaning
             start += 8 if name.startswith("passed") else step if name.startswith("size") else bits
     return Layout(slices, meanings, len(words) * _WORD)
+
+
+def _chain_layout(rules: Rules) -> Layout:
+    """The layout of blitz: words of 32 bits, then a byte for each seat's passes and one for its tiles."""
+    seats = rules.seats
+    others = ["left", "partner" if rules.pairs else "across"] if seats == 4 else ["left"]
+    others += [f"left_{i}" for i in range(2, seats - 1)] if seats > 4 else []
+    names = {"me": _SEATS["me"], **{name: _SEATS.get(name, f"neighbour {name[-1]} clockwise") for name in others}}
+    names["right"] = _SEATS["right"]
+    steps = ", ".join(map(str, SCORE_STEPS))
+    words: list[list[tuple[str, int, int, str]]] = [[("hand", 0, 28, "tile t is in the own hand")]]
+    for i, (name, who) in enumerate(names.items()):
+        words.append([(f"played_{name}", 0, 28, f"tile t was laid by {who}")])
+        if i == 0:
+            words[-1].append(("deal", 28, 4, "deal of the four, where the episode is a match; else 0"))
+    words.append(
+        [
+            ("end_left", 0, 7, "suit of the left end; all 0 before the first tile"),
+            ("end_right", 7, 7, "suit of the right end"),
+            ("score_ahead", 14, 9, f"ahead in the match by at least {steps}; 0 in single deals"),
+            ("score_behind", 23, 9, "the same, behind"),
+        ]
+    )
+    words.append(
+        [
+            ("leader", 0, seats, "who led this deal: the seat itself, then clockwise"),
+            ("mover", 8, seats, "who is to move: the seat itself, then clockwise"),
+            ("laid", 16, 1, "the mover has laid a tile in this turn, so it may stop"),
+            ("grown", 17, 2, 'with `chain="one"`: the end that this turn grows, left or right'),
+        ]
+    )
+    slices = {
+        name: slice(w * _WORD + at, w * _WORD + at + bits) for w, word in enumerate(words) for name, at, bits, _ in word
+    }
+    meanings = {name: meaning for word in words for name, _, _, meaning in word}
+    start, block = len(words) * _WORD, -(-seats // 4) * _WORD
+    for i, (name, who) in enumerate(names.items()):
+        slices[f"passed_{name}"] = slice(start + 8 * i, start + 8 * i + 7)
+        meanings[f"passed_{name}"] = f"suit k was an end when {who} passed"
+    for i, (name, who) in enumerate(names.items()):
+        slices[f"size_{name}"] = slice(start + block + 8 * i, start + block + 8 * i + rules.hand_size)
+        meanings[f"size_{name}"] = f"{who} holds at least 1, 2, … tiles"
+    return Layout(slices, meanings, start + 2 * block)
 
 
 def _row_layout(rules: Rules) -> Layout:

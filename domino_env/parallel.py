@@ -16,13 +16,14 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from domino_env.rules import Rules
-from domino_env.solo import Solo
+from domino_env.solo import make_table
 from domino_env.view import (
     RENDER_MODES,
     Actions,
     Observation,
     Window,
     action_id,
+    broken_off,
     check_render_mode,
     check_reset,
     draw,
@@ -54,7 +55,7 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         **rule_overrides: Any,
     ) -> None:
         check_render_mode(render_mode)
-        self._table = Solo(rules, episode=episode, fours=fours, **rule_overrides)
+        self._table = make_table(rules, episode=episode, fours=fours, **rule_overrides)
         self.rules = self._table.rules
         self.metadata = {**self.metadata, "name": f"{self.rules.name}_v0", "render_modes": list(RENDER_MODES)}
         self.render_mode = render_mode
@@ -63,7 +64,8 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         self.possible_agents = seat_names(self.rules)
         self.observation_spaces = {agent: seat_space(self._table, history) for agent in self.possible_agents}
         self.action_spaces = {
-            agent: Actions(partial(self._legal, seat)) for seat, agent in enumerate(self.possible_agents)
+            agent: Actions(self._table.num_actions, partial(self._legal, seat))
+            for seat, agent in enumerate(self.possible_agents)
         }
         self.state_space = table_space(self._table)
         self.agents: list[str] = []  # nobody plays before the first reset
@@ -74,7 +76,7 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Discrete(57); sampled without a mask it draws a legal action."""
+        """Discrete(57), in the blind games Discrete(59); sampled without a mask it draws a legal action."""
         return self.action_spaces[agent]
 
     def reset(
@@ -107,8 +109,9 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         mover = self.possible_agents[self._table.mover()]
         if not isinstance(actions, Mapping) or mover not in actions:
             raise ValueError(f"actions must be a dict with one of {mover}, whose turn it is, not {actions!r}")
-        rewards, done = self._table.play(action_id(actions[mover]))
+        rewards, done = self._table.play(action_id(actions[mover], self._table.num_actions))
         agents = self.agents
+        broken = done and bool(broken_off(self._table)[0])
         deal = {} if rewards is None else {"deal": self._table.finished.info(0)}
         if done:
             self.agents = []
@@ -117,8 +120,8 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         return (
             self._views(),
             dict(zip(agents, rewards or [0.0] * len(agents), strict=True)),
-            dict.fromkeys(agents, done),
-            dict.fromkeys(agents, False),
+            dict.fromkeys(agents, done and not broken),
+            dict.fromkeys(agents, done and broken),
             {agent: dict(deal) for agent in agents},
         )
 

@@ -13,9 +13,10 @@ Actions are those of the line games, 56 being decline or stop, and 57 turn and 5
 * Whether three tiles or fewer are left is looked at after every lay and every draw; a tile that lies open stays open.
 * A leading tile that the rules name (R3) lies turned when the deal begins, so everyone sees what the leader must lay.
 
-Where a tile lies is public, for every turn and draw is. So the only secret of a tile that lies face down is its face,
-and a byte tells which tile it is and who knows it. A row is a queue: one integer of such bytes, the tile to be turned
-next in the lowest. Each step sorts the batch by what is done; no Python loop runs over rows.
+Where a tile lies is public, for every turn and draw is. So the only secret of a tile that lies face down is its face. A
+row is a queue: one integer of a byte a tile, the one to be turned next in the lowest. Beside it lies what the seats see
+of it, in the very bits of an observation: what everyone sees, and where it is more, what the owner sees. Each step
+sorts the batch by what is done; no Python loop runs over rows. Deals are made and laid out for many rows at a time.
 """
 
 import copy
@@ -34,19 +35,17 @@ from domino_env.batch import (
     seat_numbers,
     seed_keys,
 )
-from domino_env.deals import Deal, Given, check_hands, check_stock, format_deal, shuffle_rows
+from domino_env.deals import Deal, Given, check_hands, check_stock, format_deal, leading_place, shuffle_rows
 from domino_env.line import _BIT, _BOTH, _EMPTY, _FITS, _PASS_BIT, _REACH, _SEEN, _TURN, _whole, select_bit
 from domino_env.observation import layout_of, score_bits, unpack
-from domino_env.rules import BLIND_PRESETS, GUARD_TURNS, Rules, get_rules
+from domino_env.rules import GUARD_TURNS, Rules, get_rules
 from domino_env.scoring import Finished, nothing, score
 from domino_env.tiles import (
     DRAW,
     HIGH,
     LOW,
     NUM_ROW_ACTIONS,
-    NUM_TILES,
     PASS,
-    PIPS,
     TURN,
     is_whole,
     row_action_index,
@@ -57,30 +56,18 @@ from domino_env.tiles import (
 
 OPEN = 3  # R7: a seat with so many tiles or fewer shows them
 
-# The byte of a tile that lies face down: its number, and who knows it. 0 where no tile lies.
-_LIES, _PUBLIC, _OWN, _TILE = 128, 64, 32, 31
-_NOT_OWN = np.uint64(0xFF - _OWN) * np.uint64(0x0101010101010101)
+_LIES, _TILE = 128, 31  # the byte of a tile that lies face down: this bit and its number; 0 where none lies
 _BYTE = np.uint64(8)
 _TURN_BIT, _DRAW_BIT = np.uint64(1 << TURN), np.uint64(1 << DRAW)
-_RANK = PIPS.astype(np.int64) * 8 + LOW  # R3, S11: by pips, then by the smaller suit
-
-
-def _places() -> np.ndarray:
-    """What a byte of a row shows: (2, 256) uint16, to the others and to its owner (layout of `row_…`)."""
-    shows = np.zeros((2, 256), np.uint16)
-    for code in range(_LIES, 256):
-        tile = code & _TILE
-        if tile < NUM_TILES:
-            face = 1 << int(LOW[tile]) | 1 << 7 + int(HIGH[tile])
-            for viewer, known in enumerate((code & _PUBLIC, code & (_PUBLIC | _OWN))):
-                shows[viewer, code] = 1 << 14 | (face if known else 0) | (1 << 15 if code & _PUBLIC else 0)
-    return shows
-
-
-_PLACES = _places()
+# A place of a row in an observation (layout of `row_…`): a tile lies here, everyone knows it, and its two suits.
+_HIDDEN, _PUBLIC = np.uint16(1 << 14), np.uint16(1 << 15)
+_FACE = (1 << LOW.astype(np.uint16) | 1 << 7 + HIGH.astype(np.uint16) | _HIDDEN).astype(np.uint16)
+# What a deal brings along, and the rest of what there is of each row.
+_OF_DEAL = ("_order", "_queue", "_faces", "_down", "_shown", "_turned", "_held", "_legal", "_leader")
 _PER_ROW = (
-    *("_order", "_queue", "_down", "_shown", "_turned", "_held", "_laid", "_drawn", "_ends", "_legal", "_leader"),
-    *("_mover", "_by", "_idle", "_turns", "_deal_index", "_dealt", "_score", "_keys", "_over"),
+    *_OF_DEAL,
+    *("_laid", "_drawn", "_ends", "_mover", "_by", "_idle", "_turns", "_deal_index", "_dealt", "_score", "_keys"),
+    "_over",
 )
 _TIMES = ("_start", "_begun")  # counted in the engine's own steps
 _SNAPSHOT = ("rules", "overrides", "leader", "dealt", "dealt_stock", "moves", "over", "deal_index", "score", "stream")
@@ -113,10 +100,9 @@ class RowEngine:
         fours: int = 1,
         **rule_overrides: Any,
     ) -> None:
-        known = BLIND_PRESETS.get(rules, rules) if isinstance(rules, str) else rules
-        self.rules = get_rules(known, **rule_overrides)
+        self.rules = get_rules(rules, **rule_overrides)
         if not self.rules.rows:
-            raise ValueError(f"{self.rules.name} is no blind game; RowEngine plays {', '.join(BLIND_PRESETS)}")
+            raise ValueError(f"{self.rules.name} is no blind game; RowEngine plays blind_blitz and blind")
         for name, value in (("num_envs", num_envs), ("fours", fours)):
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number >= 1")
@@ -129,14 +115,19 @@ class RowEngine:
         n, seats = self.num_envs, self.rules.seats
         self._fits = _FITS[self.rules.labelled_ends]
         self._clock = np.arange(3 * seats) % seats  # a modulo by look-up
+        self._around = (np.arange(seats)[:, None] + np.arange(seats)) % seats  # the seats clockwise from each
         self._who = np.uint32(1 << 28) << self._clock.astype(np.uint32)  # a relative seat as a bit of an observation
         # drawn * (seats + 2) + idle + 1 -> thermometers of the stock and of idle turns
         full = [(1 << self.rules.leftover - drawn) - 1 for drawn in range(self.rules.leftover + 1)]
         self._gauges = np.array([stock | (1 << max(i, 0)) - 1 << 28 for stock in full for i in range(-1, seats + 1)])
         self._hands = seats * self.rules.hand_size  # tiles dealt: where the stock begins in _order
-        words = -(-(self.rules.hand_size + self.rules.leftover) // 8)
+        self._places = self.rules.hand_size + self.rules.leftover  # tiles that a row can have
+        self._planes = 2 if self.rules.looked else 1  # where nobody has looked, the owner sees what everyone sees
         self._order = np.zeros((n, self.rules.num_tiles), np.uint8)  # the deal: rows from left to right, then the stock
-        self._queue = np.zeros((n, seats, words), np.uint64)  # bytes of the tiles face down, the rightmost lowest
+        # bytes of the tiles face down, the rightmost lowest
+        self._queue = np.zeros((n, seats, -(-self._places // 8)), np.uint64)
+        # the same places as an observation has them: seen by everyone, and by the owner
+        self._faces = np.zeros((n, self._planes, seats, self._places), np.uint16)
         self._down = np.zeros((n, seats), np.uint32)  # the same tiles as masks
         self._shown = np.zeros((n, seats), np.uint32)  # tiles that lie open (R7)
         self._turned = np.zeros(n, np.uint32)  # the tile that the mover has turned and must lay
@@ -159,6 +150,13 @@ class RowEngine:
         self._score = np.zeros((n, seats), np.int64)  # of the match that runs
         self._over = np.zeros(n, bool)
         self._keys = np.zeros(n, np.uint64)
+        # Deals are made ahead, for many rows at a time: rows with _dealt >= _ready_to have used theirs up.
+        self._ahead = max(1, 32 // n)
+        self._ready: dict[str, np.ndarray] = {}  # deal number c of a row lies at c % _ahead
+        for name in _OF_DEAL:
+            state = getattr(self, name)
+            self._ready[name] = np.zeros((self._ahead, *state.shape), state.dtype)
+        self._ready_to = np.zeros(n, np.int64)
         self.finished = nothing(self.rules)
         self.reset(seed)
 
@@ -179,18 +177,19 @@ class RowEngine:
         asked = given_rows(self.rules, options, self.num_envs)
         fresh = seed is not None or not self._dealt.any()
         keys = seed_keys(seed, self.num_envs) if fresh else self._keys
-        plan = self._plan(keys, np.zeros_like(self._dealt) if fresh else self._dealt, asked)
+        deals = self._asked(keys, np.zeros_like(self._dealt) if fresh else self._dealt, asked)
         if fresh:
             self._keys = keys
             self._dealt[:] = 0
+            self._ready_to[:] = 0
             self._deal_index = rows % 4 - 1 if self.episode == "deal" else np.full(self.num_envs, -1)  # S2
-        self._new_episode(rows, plan, asked)
+        self._new_episode(rows, deals, asked)
 
     def reset_rows(self, rows: np.ndarray, options: Options = None) -> None:
         """Begin a new episode in some rows, the next of each row's stream. Arguments and errors as of :meth:`reset`."""
         rows = row_numbers(rows, self.num_envs)
         asked = given_rows(self.rules, options, len(rows))
-        self._new_episode(rows, self._plan(self._keys[rows], self._dealt[rows], asked), asked)
+        self._new_episode(rows, self._asked(self._keys[rows], self._dealt[rows], asked), asked)
 
     def deal(self, hands: np.ndarray, leader: np.ndarray | None = None, stock: np.ndarray | None = None) -> None:
         """Begin given deals in all rows.
@@ -220,23 +219,23 @@ class RowEngine:
         seat, lead = self._lead(order, np.zeros(n, np.int64) if seats is None else seats, seats)
         rows = np.arange(n)
         self._advance(rows)
-        self._begin(rows, order.astype(np.uint8), seat, lead)
+        self._begin(rows, self._lay_out(order.astype(np.uint8), seat, lead))
 
-    def _plan(
+    def _asked(
         self, keys: np.ndarray, counts: np.ndarray, asked: list[Given] | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The next deal of each stream, or what is asked for: order, leader, and place of the leading tile or -1."""
+    ) -> dict[str, np.ndarray] | None:
+        """The deals that are asked for, filled up from the next of each stream; None where nothing is asked."""
+        if asked is None:
+            return None
         order, lot = shuffle_rows(self.rules, keys, counts)
-        seats = None
-        if asked is not None:
-            for j, one in enumerate(asked):  # options are Python dicts a row; this is no hot path
-                if one.rows is not None or one.stock is not None:
-                    hands = [tile for row in one.rows or () for tile in row]
-                    stock = one.stock or []
-                    rest = [tile for tile in order[j].tolist() if tile not in hands and tile not in stock]
-                    order[j] = (hands or rest) + (rest if one.stock is None else stock)
-            seats = np.array([-1 if one.leader is None else one.leader for one in asked])
-        return (order, *self._lead(order, lot, seats))
+        for j, one in enumerate(asked):  # options are Python dicts a row; this is no hot path
+            if one.rows is not None or one.stock is not None:
+                hands = [tile for row in one.rows or () for tile in row]
+                stock = one.stock or []
+                rest = [tile for tile in order[j].tolist() if tile not in hands and tile not in stock]
+                order[j] = (hands or rest) + (rest if one.stock is None else stock)
+        seats = np.array([-1 if one.leader is None else one.leader for one in asked])
+        return self._lay_out(order, *self._lead(order, lot, seats))
 
     def _lead(self, order: np.ndarray, lot: np.ndarray, asked: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Leader (R3) and the place of the leading tile in the dealt order, -1 where none is named.
@@ -248,9 +247,7 @@ class RowEngine:
         """
         if self.rules.lead == "lot":
             return (lot if asked is None else np.where(asked < 0, lot, asked)), np.full(len(order), -1)
-        rank = _RANK.take(order[:, : self._hands])
-        # The blank is the lowest tile there is, so `blank` and `low` name the same tile.
-        place = rank.argmax(axis=1) if self.rules.lead == "high" else rank.argmin(axis=1)
+        place = leading_place(self.rules, order)
         leader = place // self.rules.hand_size
         if asked is not None and ((asked >= 0) & (asked != leader)).any():
             j = int(((asked >= 0) & (asked != leader)).argmax())
@@ -269,30 +266,42 @@ class RowEngine:
             self._deal_index[rows] += 1
 
     def _new_episode(
-        self, rows: np.ndarray, plan: tuple[np.ndarray, np.ndarray, np.ndarray], asked: list[Given] | None
+        self, rows: np.ndarray, deals: dict[str, np.ndarray] | None, asked: list[Given] | None
     ) -> None:
         self._advance(rows)
         if asked is not None:
             indices = np.array([-1 if one.deal_index is None else one.deal_index for one in asked])
             self._deal_index[rows] = np.where(indices < 0, self._deal_index[rows], indices)
-        self._dealt[rows] += 1
-        self._begin(rows, *plan)
+        if deals is None:
+            self._next_deal(rows)
+        else:
+            self._dealt[rows] += 1
+            self._begin(rows, deals)
 
     def _next_deal(self, rows: np.ndarray) -> None:
         """Begin the next deal of these rows' streams; the episode is counted by the caller."""
-        plan = self._plan(self._keys[rows], self._dealt[rows], None)
-        self._dealt[rows] += 1
-        self._begin(rows, *plan)
+        number = self._dealt.take(rows)
+        if (number >= self._ready_to.take(rows)).any():
+            stale = np.flatnonzero(self._dealt >= self._ready_to)
+            numbers = self._dealt[stale] + np.arange(self._ahead)[:, None]
+            keys = np.broadcast_to(self._keys[stale], numbers.shape)
+            order, lot = shuffle_rows(self.rules, keys.ravel(), numbers.ravel())
+            for name, made in self._lay_out(order, *self._lead(order, lot, None)).items():
+                self._ready[name][numbers % self._ahead, stale] = made.reshape(*numbers.shape, *made.shape[1:])
+            self._ready_to[stale] = numbers[-1] + 1
+        self._dealt[rows] = number + 1
+        at = number % self._ahead
+        self._begin(rows, {name: made[at, rows] for name, made in self._ready.items()})
 
-    def _begin(self, rows: np.ndarray, order: np.ndarray, leader: np.ndarray, lead: np.ndarray) -> None:
-        """Lay out deals: `order` (n, num_tiles), `leader` (n,), `lead` (n,) place of the tile to be led or -1."""
-        n, seats, size = len(rows), self.rules.seats, self.rules.hand_size
+    def _lay_out(self, order: np.ndarray, leader: np.ndarray, lead: np.ndarray) -> dict[str, np.ndarray]:
+        """Deals before the first action: `order` (n, num_tiles), `leader` (n,), `lead` (n,) place of the tile or -1."""
+        n, seats, size = len(order), self.rules.seats, self.rules.hand_size
         each = np.arange(n)
         dealt = order[:, : self._hands].reshape(n, seats, size)
         down = np.bitwise_or.reduce(np.uint32(1) << dealt.astype(np.uint32), axis=2)
+        held = np.bitwise_or.reduce(down, axis=1)
         codes = np.zeros((n, seats, 8 * self._queue.shape[2]), np.uint8)
-        codes[:, :, :size] = dealt[:, :, ::-1] | np.uint8(_LIES | (_OWN if self.rules.looked else 0))
-        self._held[rows] = np.bitwise_or.reduce(down, axis=1)
+        codes[:, :, :size] = dealt[:, :, ::-1] | np.uint8(_LIES)
         turned = np.zeros(n, np.uint32)
         if self.rules.lead != "lot":
             turned = np.uint32(1) << order[each, lead].astype(np.uint32)
@@ -308,20 +317,26 @@ class RowEngine:
         shown = np.zeros_like(down)
         if size <= OPEN:
             down, shown, codes = shown, down, np.zeros_like(codes)
-        self._order[rows] = order
-        self._queue[rows] = codes.view("<u8")
-        self._down[rows] = down
-        self._shown[rows] = shown
-        self._turned[rows] = turned
-        self._leader[rows] = self._mover[rows] = self._by[rows] = leader
+        lies = codes[:, :, : self._places]
+        faces = np.empty((n, self._planes, seats, self._places), np.uint16)
+        faces[:, 0] = np.where(lies, _HIDDEN, np.uint16(0))
+        if self._planes == 2:
+            faces[:, 1] = _FACE.take(lies & _TILE) * (lies != 0)
+        legal = turned.astype(np.uint64)
+        if self.rules.lead == "lot":
+            legal = shown[each, leader].astype(np.uint64) if size <= OPEN else np.full(n, _TURN_BIT)
+        laid_out = (order, codes.view("<u8"), faces, down, shown, turned, held, legal, leader)
+        return dict(zip(_OF_DEAL, laid_out, strict=True))
+
+    def _begin(self, rows: np.ndarray, deals: dict[str, np.ndarray]) -> None:
+        """Begin these deals, one a row."""
+        for name, state in deals.items():
+            getattr(self, name)[rows] = state
+        self._mover[rows] = self._by[rows] = deals["_leader"]
         self._ends[rows] = _EMPTY
         for state in (self._laid, self._drawn, self._idle, self._turns, self._over):
             state[rows] = 0
         self._start[rows] = self._begun[rows] = self._time
-        if self.rules.lead == "lot":
-            self._legal[rows] = _TURN_BIT if size > OPEN else shown[each, leader]
-        else:
-            self._legal[rows] = turned
 
     # -- playing ----------------------------------------------------------------------------------------------------
 
@@ -374,6 +389,12 @@ class RowEngine:
         """Where the mover of these rows lies in what is kept a seat."""
         return rows * self.rules.seats + self._mover.take(rows)
 
+    def _faces_at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What is seen of each row of tiles, (…, places), and where the mover's lies in it: (n, planes)."""
+        seats = self.rules.seats
+        at = rows * (self._planes * seats) + self._mover.take(rows)
+        return self._faces.reshape(-1, self._places), at[:, None] + np.arange(0, self._planes * seats, seats)
+
     def _turn(self, rows: np.ndarray) -> None:
         """R4: the rightmost tile comes up; one that does not match goes to the left."""
         seat = self._seat_at(rows)
@@ -391,9 +412,10 @@ class RowEngine:
         lays &= self._fits.take(self._ends.take(rows))
         miss = lays == 0
         others = down.take(seat)
+        last = np.bitwise_count(others) - np.uint8(1)  # the place at the left
         # NumPy shifts out of the word give 0, and a place before the word is far out of it.
-        shift = (np.bitwise_count(others).astype(np.uint64) - np.uint64(1)) * _BYTE
-        back = (code | np.uint64(_PUBLIC)) * miss
+        shift = last.astype(np.uint64) * _BYTE
+        back = code * miss
         for w in range(words.shape[1]):
             words[:, w] |= back << (shift - np.uint64(64 * w))
         queue[seat] = words
@@ -402,6 +424,13 @@ class RowEngine:
         down[seat] = others ^ bit
         lays |= self._wait(rows) * miss
         self._legal[rows] = lays
+        faces, at = self._faces_at(rows)
+        old = faces.take(at, axis=0)
+        new = np.empty_like(old)
+        new[:, :, :-1] = old[:, :, 1:]
+        new[:, :, -1] = 0
+        new[np.arange(len(rows)), :, last] = ((_FACE.take(tile) | _PUBLIC) * miss)[:, None]
+        faces[at] = new
 
     def _lay(self, rows: np.ndarray, acts: np.ndarray) -> np.ndarray:
         """R4, R6, R7: the turned tile, or an open one. Returns the rows that are out."""
@@ -433,6 +462,11 @@ class RowEngine:
             words[:, w] <<= _BYTE
             words[:, w] |= words[:, w - 1] >> np.uint64(56) if w else (tile | np.uint8(_LIES)).astype(np.uint64)
         queue[seat] = words
+        faces, at = self._faces_at(rows)
+        old = faces.take(at, axis=0)
+        old[:, :, 1:] = old[:, :, :-1].copy()
+        old[:, :, 0] = _HIDDEN
+        faces[at] = old
         bit = _BIT.take(tile)
         self._down.reshape(-1)[seat] |= bit
         self._held[rows] |= bit
@@ -450,6 +484,8 @@ class RowEngine:
             shown[at] |= down[at]
             down[at] = 0
             self._queue.reshape(-1, self._queue.shape[2])[at] = 0
+            row, seat = np.divmod(at, self.rules.seats)
+            self._faces[row, :, seat] = 0
 
     def _end_turn(self, rows: np.ndarray) -> None:
         """The left neighbour begins its turn: it turns or lays, and only where it can do neither declines or draws."""
@@ -558,7 +594,7 @@ class RowEngine:
     def rows(self) -> np.ndarray:
         """Tiles that lie face down, the next to be turned first: (N, seats, places) int8 tile numbers, -1 for none."""
         codes = self._queue.astype("<u8", copy=False).view(np.uint8)
-        codes = codes[:, :, : self.rules.hand_size + self.rules.leftover]
+        codes = codes[:, :, : self._places]
         return np.where(codes & _LIES, codes & _TILE, 255).astype(np.int8)
 
     def turned(self) -> np.ndarray:
@@ -624,25 +660,23 @@ class RowEngine:
 
     def _words(self, viewer: np.ndarray) -> np.ndarray:
         """Packed observations of a seat a row: (N, words) uint32."""
-        seats, leftover = self.rules.seats, self.rules.leftover
+        n, seats = self.num_envs, self.rules.seats
         back = seats - viewer
-        words = np.zeros((self.num_envs, self.layout.size // 32), "<u4")
+        words = np.empty((n, self.layout.size // 32), "<u4")
         words[:, 0] = self._turned | self._who.take(self._leader + back)
         words[:, 1] = self._laid | self._who.take(self._mover + back)
         words[:, 2] = _SEEN.take(self._ends)
         words[:, 3] = self._gauges.take(self._drawn * (seats + 2) + self._idle + 1)
-        places = self.rules.hand_size + leftover
-        shows = words[:, 4 + seats :].view("<u2")
-        queue = self._queue.reshape(-1, self._queue.shape[2])
-        first = np.arange(0, self.num_envs * seats, seats)
-        for r in range(seats):
-            at = first + self._clock.take(viewer + r)
-            words[:, 4 + r] = self._shown.take(at)
-            row = queue.take(at, axis=0)
-            if r == 0 and self.rules.memory == "peek":
-                row &= np.where(self._is_first(viewer), ~np.uint64(0), _NOT_OWN)[:, None]
-            codes = row.astype("<u8", copy=False).view(np.uint8)
-            shows[:, r * places : (r + 1) * places] = _PLACES[int(r == 0)].take(codes[:, :places])
+        first = np.arange(0, n * seats, seats)[:, None]
+        at = self._around.take(viewer, axis=0)
+        at += first
+        words[:, 4 : 4 + seats] = self._shown.take(at)
+        if self._planes == 2:
+            at += first
+            at[:, 0] += seats if self.rules.memory == "perfect" else seats * self._is_first(viewer)
+        words[:, -1] = 0  # its second half may be of no row
+        rows = self._faces.reshape(-1, self._places).take(at, axis=0).reshape(n, -1)
+        words.view("<u2")[:, 8 + 2 * seats :][:, : rows.shape[1]] = rows
         if self.episode == "match":
             words[:, 4] |= np.uint32(1 << 28) << (self._deal_index % 4).astype(np.uint32)
             words[:, 2] |= score_bits(self._score, viewer) << np.uint32(14)
@@ -689,6 +723,8 @@ class RowEngine:
         other.num_envs = len(rows)
         for name in (*_PER_ROW, *_TIMES):
             setattr(other, name, getattr(self, name)[rows])
+        other._ready_to = self._ready_to[rows]
+        other._ready = {name: made[:, rows] for name, made in self._ready.items()}
         other._ring = np.empty((len(self._ring), len(rows)), np.int16)
         # Only the events of the deals that run are worth copying.
         recent = np.arange(int(other._start.min()), self._time) % len(self._ring)
@@ -706,6 +742,9 @@ class RowEngine:
         rows = row_numbers(rows, self.num_envs)
         if other.rules != self.rules or other.num_envs != len(rows):
             raise ValueError(f"{len(rows)} rows of {self.rules} are not the {other.num_envs} of {other.rules}")
+        # Deals made ahead serve on where they are of the same stream and the next one is not older than they are.
+        oldest = self._ready_to[rows] - self._ahead
+        self._ready_to[rows] *= (self._keys[rows] == other._keys) & (other._dealt >= oldest)
         for name in _PER_ROW:
             getattr(self, name)[rows] = getattr(other, name)
         # The two count their steps apart: what is counted in them moves along.
@@ -750,7 +789,7 @@ class RowEngine:
         shown = [tiles_of(mask) for mask in one._shown[0]]
         turned = tiles_of(int(one._turned[0]))
         mover = int(one._mover[0])
-        known = one._queue.astype("<u8", copy=False).view(np.uint8)[0] & _PUBLIC != 0
+        known = one._faces[0, 0] & _PUBLIC != 0
         ends = one.ends()[0].tolist()
         over = bool(one._over[0])
         return {
@@ -797,7 +836,7 @@ class RowEngine:
         name, overrides = snapshot["rules"], snapshot["overrides"]
         if not isinstance(overrides, Mapping) or not all(isinstance(field, str) for field in overrides):
             raise ValueError(f"the snapshot's overrides must be a dict of fields of the rules, not {overrides!r}")
-        theirs = get_rules(BLIND_PRESETS.get(name, name) if isinstance(name, str) else name, **overrides)
+        theirs = get_rules(name, **overrides)
         if theirs != self.rules:
             raise ValueError(f"the snapshot is of {theirs}, this engine plays {self.rules}")
         if not isinstance(snapshot["over"], bool):

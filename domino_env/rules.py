@@ -1,6 +1,6 @@
 """The rules of a game as data: one frozen, validated record and the presets of the rulebooks.
 
-Clauses: S (sport dominoes), K1 (Puerto Rico), K2 (kozyol), K4 (small sets), R (blind games). Any field
+Clauses: S (sport dominoes), K1 (Puerto Rico), K2 (kozyol), K4 (small sets), B (blitz), R (blind games). Any field
 can be overridden by keyword; what cannot be played is refused with the choices named.
 """
 
@@ -8,20 +8,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from domino_env.tiles import HIGH, NUM_TILES
+from domino_env.tiles import (
+    HIGH,
+    NUM_ACTIONS,
+    NUM_ROW_ACTIONS,
+    NUM_TILES,
+    action_index,
+    action_name,
+    row_action_index,
+    row_action_name,
+)
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "name": ("sport_book", "sport_club", "puerto_rico", "kozyol", "tiny_pairs", "blind_blitz", "blind"),
+    "name": ("sport_book", "sport_club", "puerto_rico", "kozyol", "tiny_pairs", "blitz", "blind_blitz", "blind"),
     "lead": ("rotation", "double_six", "winner", "blank", "low", "high", "lot"),
     "block_score": ("difference", "loser_total", "both_totals"),
     "equal_block": ("nothing", "credit"),
     "out_score": ("losers", "others"),
-    "chain": ("one",),
+    "chain": ("none", "both", "one"),
     "memory": ("perfect", "peek"),
 }
 _ROW_GAMES = ("blind_blitz", "blind")
-_ROW_LEADS = ("blank", "low", "high", "lot")  # R3; the other leads are of the line games
-_ROW_HANDS = {2: 8, 3: 8, 4: 7}  # R1: seats -> tiles a seat is dealt
+_LEADS = {  # the leads of each kind of game
+    "line": ("rotation", "double_six", "winner"),
+    "blitz": ("low",),  # B2
+    "blind": ("blank", "low", "high", "lot"),  # R3
+}
+_SEATS = {"line": (2, 4), "blitz": (4, 5, 6, 7, 8), "blind": (2, 3, 4)}
+_HANDS = {  # seats -> tiles a seat is dealt
+    "line": {},  # of any seats what hand_size says
+    "blitz": {4: 7, 5: 5, 6: 4, 7: 4, 8: 3},  # B1
+    "blind": {2: 8, 3: 8, 4: 7},  # R1
+}
 
 GUARD_TURNS = 400  # R8: a blind deal of so many turns is broken off
 
@@ -34,19 +52,21 @@ class Rules:
     """
 
     name: str = "sport_book"  # the preset that these are, or of which they are a variant
-    seats: int = 4  # 2 or 4; 2 to 4 in the blind games
+    seats: int = 4  # 2 or 4; 4 to 8 in blitz, 2 to 4 in the blind games
     pairs: bool = True  # seats 0 and 2 against 1 and 3; False: each for itself, scored as B5
     hand_size: int = 7  # tiles a seat is dealt (S1)
     max_pip: int = 6  # double-`max_pip` set, 2..6 (K4)
-    # S2 rotation | K1 double_six: its holder, with it | K2 winner: 1-1 first, then by the result | R3 blank, low, high,
-    # lot: holder of 0-0 (of the lowest tile), of the lowest, of the highest, with it | a lot decides
+    # S2 rotation | K1 double_six: its holder, with it | K2 winner: 1-1 first, then by the result | B2, R3 blank, low,
+    # high: the holder of 0-0 (else of the lowest tile), of the lowest, of the highest, with it | R3 lot: a lot decides
     lead: str = "rotation"
     lone_blank: int = 0  # what a hand of 0-0 alone counts (S8)
     block_score: str = "difference"  # S7 book: difference | S7 club: loser_total | K1: both_totals
     equal_block: str = "nothing"  # S7 an equal block: 0 to 0, or both pairs are credited with the total
     out_score: str = "losers"  # S6 the losers' pips | K1: the pips of all others, the partner too
     redeal: bool = False  # S4 five doubles or six of a suit are dealt again
-    chain: str = "one"  # tiles a turn; only "one" in the games of this version
+    # Tiles a turn: none: one tile and no more | B3 both: as many as one likes | one: the same, after the first only on
+    # the end that the turn grew. Blitz has both or one, all others none
+    chain: str = "none"
     labelled_ends: bool = False  # with equal ends both the left and the right action are legal
     memory: str = "perfect"  # R9 the own row in every observation | peek: in the first alone; an open line has perfect
     match_to: int | None = None  # K2 a match is won at this score; None: a match is a number of fours (S10)
@@ -66,15 +86,7 @@ class Rules:
             isinstance(self.match_to, bool) or not isinstance(self.match_to, int) or self.match_to < 1
         ):
             raise ValueError(f"match_to={self.match_to!r} must be a positive whole number or None")
-        if self.rows:
-            self._check_rows()
-        elif self.lead in _ROW_LEADS:
-            leads = [lead for lead in _CHOICES["lead"] if lead not in _ROW_LEADS]
-            raise ValueError(f"lead={self.lead!r} is of the blind games; line games choose from {', '.join(leads)}")
-        elif self.memory != "perfect":
-            raise ValueError(f"memory={self.memory!r} is of the blind games; line games have memory='perfect'")
-        elif self.seats not in (2, 4):
-            raise ValueError(f"seats={self.seats} cannot be played; line games have 2 or 4 seats")
+        self._check_kind()
         if self.pairs and self.seats != 4:
             raise ValueError(f"pairs=True needs 4 seats, not seats={self.seats}; set pairs=False")
         if not 2 <= self.max_pip <= 6:
@@ -93,16 +105,37 @@ class Rules:
         if self.redeal and self.hand_size > 7:
             raise ValueError(f"redeal=True is for hands of 7 tiles or fewer, not hand_size={self.hand_size}")
 
-    def _check_rows(self) -> None:
-        if not 2 <= self.seats <= 4:
-            raise ValueError(f"seats={self.seats} cannot be played; blind games have 2 to 4 seats")
-        if self.lead not in _ROW_LEADS:
-            raise ValueError(
-                f"lead={self.lead!r} is of the line games; blind games choose from {', '.join(_ROW_LEADS)}"
-            )
-        for field, only in (("pairs", False), ("redeal", False), ("lone_blank", 0), ("match_to", None)):
-            if getattr(self, field) != only:
-                raise ValueError(f"{field}={getattr(self, field)!r} cannot be played; blind games have {field}={only}")
+    def _check_kind(self) -> None:
+        """What the game's kind allows: seats, leads, and the fields that only other games have."""
+        kind, seats = self.kind, _SEATS[self.kind]
+        games = {"line": "line games", "blitz": "games of blitz", "blind": "blind games"}[kind]
+        if self.seats not in seats:
+            numbers = "2 or 4" if kind == "line" else f"{seats[0]} to {seats[-1]}"
+            raise ValueError(f"seats={self.seats} cannot be played; {games} have {numbers} seats")
+        if self.lead not in _LEADS[kind]:
+            raise ValueError(f"lead={self.lead!r} is of other games; {games} choose from {', '.join(_LEADS[kind])}")
+        only: dict[str, tuple[Any, ...]] = {"chain": ("both", "one") if kind == "blitz" else ("none",)}
+        if kind != "blind":
+            only |= {"memory": ("perfect",)}
+        if kind == "blind":
+            only |= {"pairs": (False,)}
+        if kind != "line":
+            only |= {"redeal": (False,), "lone_blank": (0,), "match_to": (None,)}
+        for field, values in only.items():
+            value = getattr(self, field)
+            if value not in values:
+                allowed = " or ".join(f"{field}={one!r}" for one in values)
+                raise ValueError(f"{field}={value!r} cannot be played in {self.name}; {games} have {allowed}")
+
+    @property
+    def kind(self) -> str:
+        """The kind of game: "line" (one tile a turn on an open line), "blitz" or "blind"."""
+        return "blind" if self.rows else "blitz" if self.name == "blitz" else "line"
+
+    @property
+    def chains(self) -> bool:
+        """Whether a seat may lay several tiles in a turn (B3)."""
+        return self.chain != "none"
 
     @property
     def rows(self) -> bool:
@@ -139,24 +172,41 @@ class Rules:
         return seat % 2 if self.pairs else seat
 
     @property
+    def num_actions(self) -> int:
+        """Actions there are: 57, in the blind games 59."""
+        return NUM_ROW_ACTIONS if self.rows else NUM_ACTIONS
+
+    def action_name(self, action: int) -> str:
+        """Text of an action of this game: "3-4L", "3-4R", "pass", and in the blind games "turn" and "draw"."""
+        return row_action_name(action) if self.rows else action_name(action)
+
+    def action_index(self, text: str) -> int:
+        """Id of an action written as by :meth:`action_name`."""
+        return row_action_index(text) if self.rows else action_index(text)
+
+    @property
     def max_plies(self) -> int:
         """No deal has more actions.
 
-        On a line at most seats - 1 pass between two lays. In the blind games a turn has two actions (the last tile is
-        turned; decline or draw) and two more for each tile that is laid.
+        On a line at most seats - 1 pass between two lays; in blitz, after it, the seat that laid may also stop. In the
+        blind games a turn has two actions (the last tile is turned; decline or draw) and two more for each tile that is
+        laid.
         """
         if self.rows:
             return 2 * (GUARD_TURNS + self.num_tiles)
-        return self.seats * self.seats * self.hand_size
+        return (self.seats + self.chains) * self.seats * self.hand_size
 
     def overrides(self) -> dict[str, Any]:
         """Fields that differ from the preset of this name."""
-        base = BLIND_PRESETS[self.name] if self.rows else PRESETS[self.name]
-        changed = [f.name for f in fields(self) if getattr(self, f.name) != getattr(base, f.name)]
-        if self.rows and self.seats != base.seats:  # the hand follows the seats where nothing else is said
-            changed = [name for name in changed if name != "hand_size"]
-            changed += ["hand_size"] if self.hand_size != _ROW_HANDS[self.seats] else []
-        return {name: getattr(self, name) for name in changed}
+        base = PRESETS[self.name]
+        changed = {f.name: getattr(self, f.name) for f in fields(self)}
+        usual = _HANDS[self.kind].get(self.seats, base.hand_size)
+        return {
+            name: value
+            for name, value in changed.items()
+            # The hand follows the seats where nothing else is said.
+            if value != (usual if name == "hand_size" else getattr(base, name))
+        }
 
 
 PRESETS: Mapping[str, Rules] = {
@@ -167,14 +217,7 @@ PRESETS: Mapping[str, Rules] = {
         Rules(name="puerto_rico", out_score="others", block_score="both_totals"),
         Rules(name="kozyol", lead="winner", block_score="loser_total", lone_blank=25, match_to=101),
         Rules(name="tiny_pairs", hand_size=2, max_pip=3),
-    )
-}
-
-
-# The blind games, apart from PRESETS until every view of a game can show them.
-BLIND_PRESETS: Mapping[str, Rules] = {
-    rules.name: rules
-    for rules in (
+        Rules(name="blitz", pairs=False, lead="low", chain="both"),
         Rules(name="blind_blitz", pairs=False, lead="blank"),
         Rules(name="blind", pairs=False, lead="lot"),
     )
@@ -197,7 +240,7 @@ def get_rules(rules: str | Rules = "sport_book", /, **overrides: Any) -> Rules:
     for key in overrides:
         if key not in known:
             raise ValueError(f"rules have no field {key!r}; fields are {', '.join(sorted(known))}")
-    if rules.rows and "seats" in overrides and "hand_size" not in overrides:
-        usual = [size for seats, size in _ROW_HANDS.items() if seats == overrides["seats"]]
-        overrides["hand_size"] = usual[0] if usual else rules.hand_size  # R1
+    if "seats" in overrides and "hand_size" not in overrides:
+        usual = [size for seats, size in _HANDS[rules.kind].items() if seats == overrides["seats"]]
+        overrides["hand_size"] = usual[0] if usual else rules.hand_size  # B1, R1
     return replace(rules, **overrides) if overrides else rules

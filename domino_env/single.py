@@ -13,9 +13,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from domino_env.decisions import Player
+from domino_env.engine import make_engine
 from domino_env.lanes import Lanes
-from domino_env.line import LineEngine
-from domino_env.rules import Rules, get_rules
+from domino_env.rules import Rules
 from domino_env.view import (
     RENDER_MODES,
     Actions,
@@ -75,7 +75,7 @@ class DominoEnv(gymnasium.Env[Observation, int]):
     ) -> None:
         check_illegal(illegal)
         check_render_mode(render_mode)
-        engine = LineEngine(get_rules(rules, **rule_overrides), 1, episode=episode, fours=fours)
+        engine = make_engine(rules, 1, episode=episode, fours=fours, **rule_overrides)
         self._lanes = Lanes(engine, "seat", partner, opponents, history, skip_forced)
         self._playing = False  # between a reset and the end
         self._window = Window(engine.rules.name, self.metadata["render_fps"])
@@ -83,7 +83,7 @@ class DominoEnv(gymnasium.Env[Observation, int]):
         self.illegal = illegal
         self.render_mode = render_mode
         self.observation_space: spaces.Space[Any] = seat_space(engine, history)
-        self.action_space: spaces.Space[Any] = Actions()
+        self.action_space: spaces.Space[Any] = Actions(engine.num_actions)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -92,7 +92,7 @@ class DominoEnv(gymnasium.Env[Observation, int]):
 
         Args:
             seed: a whole number >= 0.
-            options: `hands` (tile names per seat), `leader`, `deal_index`.
+            options: `hands` (tile names per seat), `leader`, `stock` (tile names), `deal_index`.
 
         Raises:
             ValueError: a bad seed or option, or no window to open; the game is then as it was.
@@ -108,13 +108,13 @@ class DominoEnv(gymnasium.Env[Observation, int]):
         """Make seat_0's action and play on until its next turn or the end.
 
         Returns:
-            observation; reward, the points won less the points lost in a deal that ended; terminated; truncated, never;
+            observation; reward, the points won less the points lost in a deal that ended; terminated; truncated (R8);
             info: `deal` when a deal ended, `illegal` when an illegal action lost it.
 
         Raises:
             ValueError: an action of a wrong type or out of range, or after the end; an illegal one if illegal="raise".
         """
-        number = action_id(action)
+        number = action_id(action, self._lanes.engine.num_actions)
         if not self._playing:
             raise ValueError(f"action {number} after the end of the episode (or before the first): call reset()")
         rewards, ended, lost, told = self._lanes.step(np.array([number]), self.illegal == "raise")
@@ -127,10 +127,11 @@ class DominoEnv(gymnasium.Env[Observation, int]):
                 info["deal"]["winner"] = Side(info["deal"]["winner"])
         self._playing = not ended[0]
         self._show()
-        return self._observation(), float(rewards[0]), bool(ended[0]), False, info
+        broken = bool(self._lanes.broken(ended & ~lost)[0])
+        return self._observation(), float(rewards[0]), bool(ended[0]) and not broken, broken, info
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """(57,) bool legal actions of seat_0: what sb3-contrib's MaskablePPO asks for."""
+        """(num_actions,) bool legal actions of seat_0: what sb3-contrib's MaskablePPO asks for."""
         return self._lanes.observe()["action_mask"][0].astype(np.bool_)
 
     def render(self) -> Any:

@@ -3,7 +3,8 @@
 NumPy pays its overhead on every call, so an array of length one costs as much as one of a hundred. `Solo` is a
 LineEngine of one row with two more verbs, `play` and `see`, which read and write the same state number by number,
 several times faster. All other verbs are the engine's own, and either way the game is the same: a test plays both
-side by side.
+side by side. The games in which a turn has several actions (blitz and the blind games) are played by the batch's own
+verbs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from domino_env.line import _BIT, _FITS, _REACH, _SEEN, _TURN, LineEngine
+from domino_env.rows import RowEngine
 from domino_env.rules import Rules, get_rules
 from domino_env.scoring import nothing
 from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS, action_name
@@ -26,7 +28,7 @@ _ROW = np.zeros(1, np.int64)
 
 
 class Solo(LineEngine):
-    """A LineEngine of one row. Arguments and errors as there."""
+    """A LineEngine of one row, of a game with one tile a turn. Arguments and errors as there."""
 
     def __init__(
         self, rules: str | Rules = "sport_book", *, episode: str = "deal", fours: int = 1, **rule_overrides: Any
@@ -109,3 +111,62 @@ class Solo(LineEngine):
             np.unpackbits(packed, bitorder="little"),
             np.unpackbits(mask, count=NUM_ACTIONS, bitorder="little").view(np.int8),
         )
+
+
+class ChainSolo(LineEngine):
+    """A LineEngine of one row, of a game with several tiles a turn. Verbs as of `Solo`."""
+
+    def mover(self) -> int:
+        """Seat to move; after the end the seat that would come next."""
+        return int(self.to_move()[0])
+
+    def play(self, action: int) -> tuple[list[float] | None, bool]:
+        """What `step([action], autoreset=False)` does."""
+        return _play(self, action)
+
+    def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
+        """What `observe(seat)` and `legal(seat)` give, as rows in new arrays."""
+        return self.observe(seat)[0], self.legal(seat)[0]
+
+
+class RowSolo(RowEngine):
+    """A RowEngine of one row. Verbs as of `Solo`."""
+
+    def mover(self) -> int:
+        """Seat to move; after the end the seat that would come next."""
+        return int(self.to_move()[0])
+
+    def play(self, action: int) -> tuple[list[float] | None, bool]:
+        """What `step([action], autoreset=False)` does."""
+        return _play(self, action)
+
+    def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
+        """What `observe(seat)` and `legal(seat)` give, as rows in new arrays."""
+        return self.observe(seat)[0], self.legal(seat)[0]
+
+
+def _play(engine: LineEngine | RowEngine, action: int) -> tuple[list[float] | None, bool]:
+    legal = int(engine.legal_bits()[0])
+    if engine.over()[0]:
+        raise ValueError(f"action {action} after the end of the episode: reset it first")
+    if not 0 <= action < engine.num_actions or not legal >> action & 1:
+        name = engine.rules.action_name
+        allowed = ", ".join(f"{a} ({name(a)})" for a in range(engine.num_actions) if legal >> a & 1)
+        raise ValueError(f"action {action} is illegal; legal are {allowed}")
+    rewards, done = engine.step(np.array([action]), autoreset=False)
+    return (rewards[0].tolist() if len(engine.finished) else None), bool(done[0])
+
+
+OneTable = Solo | ChainSolo | RowSolo
+
+
+def make_table(
+    rules: str | Rules = "sport_book", *, episode: str = "deal", fours: int = 1, **rule_overrides: Any
+) -> OneTable:
+    """One table of any game. Arguments and errors as of :func:`domino_env.make_engine`."""
+    game = get_rules(rules, **rule_overrides)
+    if game.rows:
+        return RowSolo(game, 1, episode=episode, fours=fours)
+    if game.chains:
+        return ChainSolo(game, 1, episode=episode, fours=fours)
+    return Solo(game, episode=episode, fours=fours)

@@ -21,8 +21,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from domino_env.decisions import Player
+from domino_env.engine import make_engine
 from domino_env.lanes import Lanes, Options, Seeds
-from domino_env.line import LineEngine
 from domino_env.rules import Rules
 from domino_env.view import Observation, action_ids, check_illegal, check_render_mode, draw, seat_space
 
@@ -53,7 +53,7 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         check_render_mode(render_mode)
         if render_mode == "human":
             raise ValueError("a batch of tables has no window: choose render_mode 'ansi', 'rgb_array' or None")
-        engine = LineEngine(rules, num_envs, seed, episode=episode, fours=fours, **rule_overrides)
+        engine = make_engine(rules, num_envs, seed, episode=episode, fours=fours, **rule_overrides)
         self._lanes = Lanes(engine, learner, partner, opponents, history, skip_forced, seed)
         self.rules = engine.rules
         self.num_envs = engine.num_envs
@@ -76,10 +76,11 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
             seed: an int (row i plays its i-th stream), a list of one int a row (row i then plays the deals of a single
                 env of that seed), or None: the next episode of each row's stream. A seeded row i begins with deal i mod
                 4 (S2).
-            options: `hands`, `leader`, `deal_index`: one dict for all rows or a list of one a row.
+            options: `hands`, `leader`, `stock`, `deal_index`: one dict for all rows or a list of one a row.
 
         Returns:
-            observation (N, bits) uint8 and action_mask (N, 57) int8 (and history (N, T) int16) in a dict; infos.
+            observation (N, bits) uint8 and action_mask (N, num_actions) int8 (and history (N, T) int16) in a dict;
+            infos.
 
         Raises:
             ValueError: bad seeds or options; the rows are as they were.
@@ -95,26 +96,29 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         """Make one action of the learner in every row.
 
         Args:
-            actions: (N,) integers in 0..56.
+            actions: (N,) integers in 0..56, in the blind games 0..58.
 
         Returns:
-            observations; rewards (N,) float32, the learner's points; terminations (N,) bool; truncations (N,) bool, all
-            False; infos: `deal` where a deal of a match ended, `final_obs` and `final_info` where the episode did.
+            observations; rewards (N,) float32, the learner's points; terminations (N,) bool; truncations (N,) bool,
+            deals that the guard of R8 broke off; infos: `deal` where a deal of a match ended, `final_obs` and
+            `final_info` where the episode did.
 
         Raises:
             ValueError: wrong shape, dtype or range, or an illegal action if illegal="raise"; the rows are as they were.
         """
         lanes = self._lanes
-        rewards, ended, lost, told = lanes.step(action_ids(actions, self.num_envs), self.illegal == "raise")
+        rewards, ended, lost, told = lanes.step(
+            action_ids(actions, self.num_envs, self.single_action_space.n), self.illegal == "raise"
+        )
         infos: dict[str, Any] = {}
         going = told & ~ended
         if going.any():
             infos["deal"], infos["_deal"] = lanes.deal_info(going), going
-        rows = np.flatnonzero(ended)
+        rows, broken = np.flatnonzero(ended), lanes.broken(ended & ~lost)
         if len(rows):
             self._add_final(infos, rows, ended, lost, told & ended & ~lost)
             lanes.restart(rows)
-        return lanes.observe(), rewards, ended, np.zeros(self.num_envs, np.bool_), infos
+        return lanes.observe(), rewards, ended & ~broken, broken, infos
 
     def _add_final(
         self,

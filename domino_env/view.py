@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from domino_env.line import LineEngine
+from domino_env.engine import Engine
+from domino_env.rows import RowEngine
 from domino_env.rules import Rules
-from domino_env.solo import Solo
-from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS, is_whole
+from domino_env.solo import OneTable
+from domino_env.tiles import NUM_TILES, is_whole
 
 Observation = dict[str, npt.NDArray[Any]]  # observation uint8, action_mask int8 and, when asked for, history int16
 
@@ -43,18 +44,18 @@ def seat_names(rules: Rules) -> list[str]:
     return [f"seat_{seat}" for seat in range(rules.seats)]
 
 
-def seat_space(engine: LineEngine, history: bool) -> spaces.Dict:
+def seat_space(engine: Engine, history: bool) -> spaces.Dict:
     """Space of one seat's observation: `observation` uint8, `action_mask` int8, `history` int16 (-1 where none yet)."""
     parts: dict[str, spaces.Space[Any]] = {
         "observation": spaces.Box(0, 1, (engine.layout.size,), np.uint8),
-        "action_mask": spaces.Box(0, 1, (NUM_ACTIONS,), np.int8),
+        "action_mask": spaces.Box(0, 1, (engine.num_actions,), np.int8),
     }
     if history:
         parts["history"] = spaces.Box(-1, np.iinfo(np.int16).max, (engine.rules.max_plies,), np.int16)
     return spaces.Dict(parts)
 
 
-def seat_view(table: Solo, seat: int, history: bool) -> Observation:
+def seat_view(table: OneTable, seat: int, history: bool) -> Observation:
     """What a seat sees of a table, in new arrays; off turn its mask allows only the pass."""
     observation, mask = table.see(seat)
     view: Observation = {"observation": observation, "action_mask": mask}
@@ -64,15 +65,16 @@ def seat_view(table: Solo, seat: int, history: bool) -> Observation:
 
 
 class Actions(spaces.Discrete):
-    """Discrete(57) of one seat. Its samples by a mask are uniform, as in Discrete, and ten times faster.
+    """The actions of one seat. Samples by a mask are uniform, as in Discrete, and ten times faster.
 
     Args:
+        num_actions: how many there are.
         legal: gives the seat's own mask, which then stands in for a mask that is not given: drivers that know no masks
             (PettingZoo's parallel_seed_test is one) then play the game instead of breaking it.
     """
 
-    def __init__(self, legal: Callable[[], npt.NDArray[np.int8]] | None = None) -> None:
-        super().__init__(NUM_ACTIONS)
+    def __init__(self, num_actions: int, legal: Callable[[], npt.NDArray[np.int8]] | None = None) -> None:
+        super().__init__(num_actions)
         self._own = legal
 
     def contains(self, x: Any) -> bool:
@@ -90,55 +92,72 @@ class Actions(spaces.Discrete):
         return super().sample(mask, probability)
 
 
-def table_space(engine: LineEngine) -> spaces.Box:
+def broken_off(engine: Engine) -> npt.NDArray[np.bool_]:
+    """(N,) bool, episodes that the last step broke off (R8). A match is never: it goes on, or ends with that deal."""
+    return engine.truncated() if engine.episode == "deal" else np.zeros(engine.num_envs, np.bool_)
+
+
+def table_space(engine: Engine) -> spaces.Box:
     """Space of the whole table, see `table_state`."""
-    return spaces.Box(0, 1, (engine.layout.size + NUM_TILES * (engine.rules.seats - 1),), np.uint8)
+    seats = engine.rules.seats
+    places = seats - 1
+    if isinstance(engine, RowEngine):
+        places = seats * engine.rows().shape[2] + engine.rules.leftover
+    return spaces.Box(0, 1, (engine.layout.size + NUM_TILES * places,), np.uint8)
 
 
-def table_state(table: Solo) -> npt.NDArray[np.uint8]:
-    """All that there is to know of a table: seat_0's observation, then 28 bits for each further seat's hand.
+def table_state(table: OneTable) -> npt.NDArray[np.uint8]:
+    """All that there is to know of a table: seat_0's observation, then what no seat sees.
 
     Returns:
-        (layout.size + 28 * (seats - 1),) uint8, 0 or 1.
+        (size,) uint8, 0 or 1. On a line 28 bits follow for each further seat's hand. In a blind game 28 bits for each
+        place of each seat's row, the tile to be turned first in the first one, then 28 for each place of the stock, the
+        tile to be drawn first in the first one; a place where no tile lies is all 0.
     """
+    seen = table.see(0)[0]
+    if isinstance(table, RowEngine):
+        tiles = np.concatenate([table.rows()[0].ravel(), table.stock()[0]])
+        return np.concatenate([seen, (tiles[:, None] == np.arange(NUM_TILES)).view(np.uint8).ravel()])
     others = np.ascontiguousarray(table.hands()[0, 1:], dtype="<u4").view(np.uint8).reshape(-1, 4)
     bits = np.unpackbits(others, axis=1, bitorder="little")[:, :NUM_TILES]
-    return np.concatenate([table.see(0)[0], bits.ravel()])
+    return np.concatenate([seen, bits.ravel()])
 
 
-def action_id(action: Any) -> int:
+def action_id(action: Any, num_actions: int) -> int:
     """A single action as a Python int.
 
     Args:
         action: int, any NumPy integer, or a 0-d integer array.
+        num_actions: how many actions there are.
 
     Raises:
-        ValueError: of another type or shape, or not in 0..56.
+        ValueError: of another type or shape, or there is no such action.
     """
     kind = getattr(action, "dtype", None)
     if not is_whole(action) and (kind is None or kind.kind not in "iu" or np.shape(action) != ()):
-        raise ValueError(f"action {action!r} must be one whole number in 0..{PASS} (an int or an integer scalar)")
+        last = num_actions - 1
+        raise ValueError(f"action {action!r} must be one whole number in 0..{last} (an int or an integer scalar)")
     number = int(action)
-    if not 0 <= number <= PASS:
-        raise ValueError(f"action {number} is out of range: actions are 0..{PASS}")
+    if not 0 <= number < num_actions:
+        raise ValueError(f"action {number} is out of range: actions are 0..{num_actions - 1}")
     return number
 
 
-def action_ids(actions: Any, rows: int) -> npt.NDArray[np.int64]:
+def action_ids(actions: Any, rows: int, num_actions: int) -> npt.NDArray[np.int64]:
     """A batch of actions as (rows,) int64.
 
     Raises:
-        ValueError: another shape, no integers, or one not in 0..56.
+        ValueError: another shape, no integers, or one that there is not.
     """
     numbers = np.asarray(actions)
     if numbers.shape != (rows,) or numbers.dtype.kind not in "iu":
         raise ValueError(
             f"actions must be whole numbers of shape ({rows},), not {numbers.dtype} of shape {numbers.shape}"
         )
-    out = (numbers < 0) | (numbers > PASS)
+    out = (numbers < 0) | (numbers >= num_actions)
     if out.any():
         row = int(out.argmax())
-        raise ValueError(f"action {numbers[row]} in row {row} is out of range: actions are 0..{PASS}")
+        raise ValueError(f"action {numbers[row]} in row {row} is out of range: actions are 0..{num_actions - 1}")
     return numbers.astype(np.int64)
 
 
@@ -218,7 +237,7 @@ class Window:
         return Window, (self.title, self.fps)
 
 
-def draw(engine: LineEngine, row: int, mode: str | None, seat: int | None, window: Window | None) -> Any:
+def draw(engine: Engine, row: int, mode: str | None, seat: int | None, window: Window | None) -> Any:
     """One row drawn: text ("ansi"), (height, width, 3) uint8 ("rgb_array"), or None after showing it ("human").
 
     Args:

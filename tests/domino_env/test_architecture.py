@@ -87,21 +87,32 @@ def test_nothing_read_can_run_code(path):
             assert ast.unparse(node.func) not in ("torch.load", "np.load", "numpy.load", "yaml.load")
 
 
-def test_reference__is_independent():
+@pytest.mark.parametrize("name", ["reference", "blitz_reference", "rows_reference"])
+def test_reference__is_independent(name):
     """The second implementation of the rules imports nothing from the product, and no arrays."""
-    modules = modules_in((ROOT / "tests" / "reference.py").read_text(encoding="utf-8"), "tests")
+    modules = modules_in((ROOT / "tests" / f"{name}.py").read_text(encoding="utf-8"), "tests")
     assert {name.split(".")[0] for name in modules} <= {"__future__", "random", "dataclasses", "typing"}
 
 
-def test_line_engine__no_python_loop_over_rows():
+HOT = "step _finish _begin _blocked legal sample_legal observe _words history hands".split()
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("line", "_checked _play _play_chain _move_on _chain_words _score_bits _shuffled".split()),
+        ("rows", "_turn _lay _draw _open _end_turn _moves _wait _is_first".split()),
+    ],
+)
+def test_engines__no_python_loop_over_rows(name, more):
     """No `for` statement of a step or a view runs over the batch."""
-    tree = ast.parse((ROOT / "domino_env" / "line.py").read_text(encoding="utf-8"))
-    hot = {"step", "_checked", "_finish", "_begin", "legal", "sample_legal", "observe", "_words", "history", "hands"}
+    tree = ast.parse((ROOT / "domino_env" / f"{name}.py").read_text(encoding="utf-8"))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in {*HOT, *more}]
+    assert {function.name for function in found} == {*HOT, *more}
     loops = [
         ast.unparse(node.iter)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef) and function.name in hot
+        for function in found
         for node in ast.walk(function)
         if isinstance(node, ast.For | ast.comprehension)
     ]
-    assert all("num_envs" not in text and "rows" not in text for text in loops), loops
+    assert loops and all("num_envs" not in text and "rows" not in text for text in loops), loops

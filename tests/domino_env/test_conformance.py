@@ -42,7 +42,19 @@ def test_api(rules, episode, make):
     api_test(make(rules=rules, episode=episode), num_cycles=1000)
 
 
-@pytest.mark.parametrize("settings", [{"history": True}, {"seats": 2, "pairs": False}, {"labelled_ends": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"history": True},
+        {"seats": 2, "pairs": False},
+        {"labelled_ends": True},
+        {"rules": "blitz", "seats": 8, "history": True},
+        {"rules": "blitz", "seats": 5, "chain": "one", "labelled_ends": True},
+        {"rules": "blitz", "pairs": True},
+        {"rules": "blind_blitz", "seats": 2, "memory": "peek", "history": True},
+        {"rules": "blind", "seats": 3, "lead": "high"},
+    ],
+)
 def test_api__options(settings):
     api_test(aec_env(**settings), num_cycles=1000)
     parallel_api_test(parallel_env(**settings), num_cycles=1000)
@@ -68,9 +80,10 @@ def test_parallel_seed(rules, episode):
     parallel_seed_test(lambda: parallel_env(rules=rules, episode=episode))
 
 
+@every_game
 @pytest.mark.filterwarnings("ignore:.*Illegal move made")  # the test samples without a mask; the wrapper says so
-def test_state():
-    state_test(aec_env(), parallel_env())
+def test_state(rules):
+    state_test(aec_env(rules), parallel_env(rules))
 
 
 @every_game
@@ -110,7 +123,7 @@ def test_made_by_id(rules):
 
 
 def test_ids():
-    names = ["SportBook", "SportClub", "PuertoRico", "Kozyol", "TinyPairs"]
+    names = ["SportBook", "SportClub", "PuertoRico", "Kozyol", "TinyPairs", "Blitz", "BlindBlitz", "Blind"]
     assert [gymnasium_id(rules) for rules in PRESETS] == [f"Domino/{name}-v0" for name in names]
     assert pettingzoo_id("sport_book") == "domino/sport_book-v0"
 
@@ -162,6 +175,10 @@ def test_gymnasium_wrappers():
         ({"episode": "four"}, "match"),
         ({"fours": 0}, "fours"),
         ({"seats": 8}, "seats"),
+        ({"seats": 5}, "line games have 2 or 4 seats"),
+        ({"rules": "blitz", "seats": 9}, "games of blitz have 4 to 8 seats"),
+        ({"rules": "blind", "seats": 5}, "blind games have 2 to 4 seats"),
+        ({"rules": "blitz", "chain": "none"}, "chain='both' or chain='one'"),
         ({"hand_size": 8}, "hand_size"),
         ({"max_cycles": 10}, "max_cycles"),
         ({"block_score": "none"}, "loser_total"),

@@ -601,7 +601,7 @@ def test_load__bad_snapshots(fingerprint):
         {**shot, "stream": None},
         {**shot, "deal_index": "two"},
     ]
-    derived = ("seats", "pairs", "to_move", "hands", "ends", "deal", "lead_tile")
+    derived = ("seats", "pairs", "to_move", "hands", "ends", "movers", "deal", "lead_tile")
     for snapshot in bad:
         if isinstance(snapshot, dict) and any({**snapshot, key: shot[key]} == shot for key in derived):
             optional.append(snapshot)

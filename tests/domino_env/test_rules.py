@@ -489,8 +489,8 @@ def test_preset__is_what_the_clauses_say(name):
     assert rules.overrides() == {}
 
 
-def test_presets__are_the_five():
-    assert set(PRESETS) == set(GAMES)
+def test_presets__are_the_eight():
+    assert set(PRESETS) == {*GAMES, "blitz", "blind_blitz", "blind"}
 
 
 def test_rules__overrides_and_sides():
