@@ -41,7 +41,8 @@ class Layout:
         """The layout as a Markdown table, generated from the slices."""
         lines = ["| slice | bits | meaning |", "|---|---|---|"]
         for name, part in self.slices.items():
-            lines.append(f"| `{name}` | {part.start}..{part.stop - 1} | {self.meanings[name]} |")
+            bits = f"{part.start}..{part.stop - 1}" if part.stop > part.start else "none"
+            lines.append(f"| `{name}` | {bits} | {self.meanings[name]} |")
         return "\n".join(lines)
 
 

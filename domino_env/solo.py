@@ -3,8 +3,7 @@
 NumPy pays its overhead on every call, so an array of length one costs as much as one of a hundred. `Solo` is a
 LineEngine of one row with two more verbs, `play` and `see`, which read and write the same state number by number,
 several times faster. All other verbs are the engine's own, and either way the game is the same: a test plays both
-side by side. The games in which a turn has several actions (blitz and the blind games) are played by the batch's own
-verbs.
+side by side. `ChainSolo` is the same for blitz; `RowSolo`, for the blind games, uses the batch's own verbs.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from domino_env.line import _BIT, _FITS, _REACH, _SEEN, _TURN, LineEngine
+from domino_env.line import _BIT, _EMPTY, _FITS, _REACH, _SEEN, _TURN, LineEngine
 from domino_env.rows import RowEngine
 from domino_env.rules import Rules, get_rules
 from domino_env.scoring import nothing
-from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS, action_name
+from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
 
 _TURN_LIST, _BIT_LIST, _REACH_LIST, _SEEN_LIST = (table.tolist() for table in (_TURN, _BIT, _REACH, _SEEN))
 _FITS_LISTS = {labelled: table.tolist() for labelled, table in _FITS.items()}
@@ -51,12 +50,7 @@ class Solo(LineEngine):
         Raises:
             ValueError: an illegal action, or after the end; nothing is changed.
         """
-        legal = self._legal.item()
-        if self._any_over:
-            raise ValueError(f"action {action} after the end of the episode: reset it first")
-        if not 0 <= action <= PASS or not legal >> action & 1:
-            allowed = ", ".join(f"{a} ({action_name(a)})" for a in range(NUM_ACTIONS) if legal >> a & 1)
-            raise ValueError(f"action {action} is illegal; legal are {allowed}")
+        _check(self, action, self._any_over)
         ends = self._ends.item()
         turned = _TURN_LIST[action << 6 | ends]
         bit = _BIT_LIST[action]
@@ -79,13 +73,7 @@ class Solo(LineEngine):
         held = 0
         for other in hand:
             held |= other.item()
-        if left and held & _REACH_LIST[ends]:
-            if len(self.finished):
-                self.finished = nothing(self.rules)
-            return None, False
-        rewards = np.zeros((1, self.rules.seats), np.float32)
-        done = self._finish(_ROW, rewards, np.ones(1, np.bool_), False)
-        return rewards[0].tolist(), bool(done[0])
+        return _close(self, not left or not held & _REACH_LIST[ends])
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
         """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (57,) int8, new arrays."""
@@ -104,29 +92,78 @@ class Solo(LineEngine):
             bits |= 1 << 32 + NUM_TILES + self._deal_index.item() % 4
             public |= self._score_bits(viewer, np.array([plies]), None).item()
         bits |= (public | passed << 32 | size << 64) << 32 * (1 + seats)
-        packed = np.frombuffer(bits.to_bytes(self.layout.nbytes, "little"), np.uint8)
-        legal = self._legal.item() if viewer == 0 else _PASS_BIT
-        mask = np.frombuffer(legal.to_bytes(8, "little"), np.uint8)
-        return (
-            np.unpackbits(packed, bitorder="little"),
-            np.unpackbits(mask, count=NUM_ACTIONS, bitorder="little").view(np.int8),
-        )
+        return _seen(self, bits, self._legal.item() if viewer == 0 else _PASS_BIT)
 
 
 class ChainSolo(LineEngine):
     """A LineEngine of one row, of a game with several tiles a turn. Verbs as of `Solo`."""
 
+    def __init__(self, rules: str | Rules, *, episode: str = "deal", fours: int = 1, **rule_overrides: Any) -> None:
+        super().__init__(get_rules(rules, **rule_overrides), 1, episode=episode, fours=fours)
+        self._fits_list = self._chain_fits.tolist()
+
     def mover(self) -> int:
         """Seat to move; after the end the seat that would come next."""
-        return int(self.to_move()[0])
+        return (self._leader.item() + self._turns_over()) % self.rules.seats
+
+    def _turns_over(self) -> int:
+        return self._time - self._start.item() - self._stayed.item()
 
     def play(self, action: int) -> tuple[list[float] | None, bool]:
-        """What `step([action], autoreset=False)` does."""
-        return _play(self, action)
+        """What `step([action], autoreset=False)` does; arguments and errors as of `Solo.play`."""
+        _check(self, action, self._any_over)
+        before, run = self._ends.item(), self._run.item()
+        turned, bit = _TURN_LIST[action << 6 | before], _BIT_LIST[action]
+        self._ring[self._time % len(self._ring), 0] = action | before << 6 | self.mover() << 12
+        left = self._hand[0].item() & ~bit
+        if bit:
+            self._hand[0][0] = left
+            self._played[0][0] = self._played[0].item() | bit
+            self._size[0][0] = self._size[0].item() >> 1
+        elif not run:
+            self._voids[0][0] = self._voids[0].item() | turned >> 6
+        self._ends[0] = ends = turned & 63
+        self._time += 1
+        held = 0
+        for hand in self._hand:
+            held |= hand.item()
+        over = not left or not held & _REACH_LIST[ends]
+        stays = bool(bit) and not over
+        self._run[0] = run + 1 if stays else 0
+        if stays:
+            self._stayed[0] += 1
+            if self.rules.chain == "one":
+                self._grown[0] = (1 if action < NUM_TILES else 2) if before != _EMPTY else 0
+        else:
+            self._grown[0] = 0
+            for block in (*np.split(self._tiles, 2), self._suits, self._sizes):
+                first = block[0].item()
+                block[:-1] = block[1:]
+                block[-1] = first
+        legal = self._hand[0].item() * _BOTH_ENDS & self._fits_list[self._grown.item() << 6 | ends]
+        self._legal[0] = legal | _PASS_BIT if stays or not legal else legal
+        return _close(self, over)
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
-        """What `observe(seat)` and `legal(seat)` give, as rows in new arrays."""
-        return self.observe(seat)[0], self.legal(seat)[0]
+        """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (57,) int8, new arrays."""
+        seats, turns = self.rules.seats, self._turns_over()
+        viewer = (seat - self._leader.item() - turns) % seats
+        bits = self._hand[viewer].item()
+        passed = size = 0
+        for r in range(seats):
+            place = (viewer + r) % seats
+            bits |= self._played[place].item() << 32 * (1 + r)
+            passed |= self._voids[place].item() << 8 * r
+            size |= self._size[place].item() << 8 * r
+        public = _SEEN_LIST[self._ends.item()]
+        if self.episode == "match":
+            bits |= 1 << 32 + NUM_TILES + self._deal_index.item() % 4
+            public |= self._score_bits(viewer, np.array([turns]), None).item()
+        table = 1 << (-viewer - turns) % seats | 1 << 8 + -viewer % seats  # who led, who is to move
+        table |= bool(self._run.item()) << 16 | self._grown.item() << 17
+        each = 32 * -(-seats // 4)
+        bits |= (public | table << 32 | passed << 64 | size << 64 + each) << 32 * (1 + seats)
+        return _seen(self, bits, self._legal.item() if viewer == 0 else _PASS_BIT)
 
 
 class RowSolo(RowEngine):
@@ -137,24 +174,46 @@ class RowSolo(RowEngine):
         return int(self.to_move()[0])
 
     def play(self, action: int) -> tuple[list[float] | None, bool]:
-        """What `step([action], autoreset=False)` does."""
-        return _play(self, action)
+        """What `step([action], autoreset=False)` does; arguments and errors as of `Solo.play`."""
+        _check(self, action, bool(self._over[0]))
+        rewards, done = self.step(np.array([action]), autoreset=False)
+        return (rewards[0].tolist() if len(self.finished) else None), bool(done[0])
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
         """What `observe(seat)` and `legal(seat)` give, as rows in new arrays."""
         return self.observe(seat)[0], self.legal(seat)[0]
 
 
-def _play(engine: LineEngine | RowEngine, action: int) -> tuple[list[float] | None, bool]:
-    legal = int(engine.legal_bits()[0])
-    if engine.over()[0]:
+def _check(engine: LineEngine | RowEngine, action: int, over: bool) -> None:
+    """Refuse with a ValueError what may not be played."""
+    legal = engine._legal.item()
+    if over:
         raise ValueError(f"action {action} after the end of the episode: reset it first")
     if not 0 <= action < engine.num_actions or not legal >> action & 1:
         name = engine.rules.action_name
         allowed = ", ".join(f"{a} ({name(a)})" for a in range(engine.num_actions) if legal >> a & 1)
         raise ValueError(f"action {action} is illegal; legal are {allowed}")
-    rewards, done = engine.step(np.array([action]), autoreset=False)
-    return (rewards[0].tolist() if len(engine.finished) else None), bool(done[0])
+
+
+def _close(engine: LineEngine, over: bool) -> tuple[list[float] | None, bool]:
+    """The end of a `play`: the result, where the deal is over."""
+    if over:
+        rewards = np.zeros((1, engine.rules.seats), np.float32)
+        done = engine._finish(_ROW, rewards, np.ones(1, np.bool_), False)
+        return rewards[0].tolist(), bool(done[0])
+    if len(engine.finished):
+        engine.finished = nothing(engine.rules)
+    return None, False
+
+
+def _seen(engine: LineEngine, bits: int, legal: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
+    """An observation and a mask as arrays, from their bits."""
+    packed = np.frombuffer(bits.to_bytes(engine.layout.nbytes, "little"), np.uint8)
+    mask = np.frombuffer(legal.to_bytes(8, "little"), np.uint8)
+    return (
+        np.unpackbits(packed, bitorder="little"),
+        np.unpackbits(mask, count=NUM_ACTIONS, bitorder="little").view(np.int8),
+    )
 
 
 OneTable = Solo | ChainSolo | RowSolo
@@ -168,5 +227,5 @@ def make_table(
     if game.rows:
         return RowSolo(game, 1, episode=episode, fours=fours)
     if game.chains:
-        return ChainSolo(game, 1, episode=episode, fours=fours)
+        return ChainSolo(game, episode=episode, fours=fours)
     return Solo(game, episode=episode, fours=fours)

@@ -1,7 +1,9 @@
 """The table as an array of pixels: render mode "rgb_array". Needs Pillow (extra `render`)."""
 
 import importlib
+import importlib.util
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,21 +18,27 @@ _SMALLEST = 16  # pixels
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
-def rgb(snapshot: Snapshot, view: View = None, size: tuple[int, int] = (scene.WIDTH, scene.HEIGHT)) -> np.ndarray:
+def rgb(
+    snapshot: Snapshot,
+    view: View = None,
+    size: tuple[int, int] = (scene.WIDTH, scene.HEIGHT),
+    lang: str = "en",
+) -> np.ndarray:
     """The table as a picture, always with the line and all hands in the frame.
 
     Args:
         snapshot: a plain record of one table, as `engine.snapshot(i)` gives it.
-        view: None or "all" opens every hand; a seat sits at the bottom and sees its own hand only.
+        view: None or "all" opens every hand; a seat sits at the bottom and sees no more than its observation holds.
         size: width and height in pixels; the table is scaled to fit and centred.
+        lang: "en" or "ru", the language of the words around the table.
     Returns:
         (height, width, 3) uint8, a new array.
     Raises:
-        ImportError: without Pillow.
-        ValueError: an unknown view, a size that is none, or moves that do not make the snapshot's line.
+        ImportError: without Pillow, or for Russian without pygame-ce, which brings the letters.
+        ValueError: an unknown view or language, a size that is none, or moves that do not make the snapshot's line.
     """
     width, height = _check_size(size)
-    shapes = scene.scene_of(snapshot, view)
+    shapes = scene.scene_of(snapshot, view, lang)
     scale = min(width / scene.WIDTH, height / scene.HEIGHT)
     left, top = (width - scale * scene.WIDTH) / 2, (height - scale * scene.HEIGHT) / 2
     image = _ground(width, height).copy()
@@ -40,7 +48,7 @@ def rgb(snapshot: Snapshot, view: View = None, size: tuple[int, int] = (scene.WI
         match shape:
             case Words(_, _, words, points, fill, anchor):
                 # The middle of a capital letter, whose height is about 0.7 of the size.
-                pen.text((x, y + 0.35 * scale * points), words, fill, _font(scale * points), _ANCHORS[anchor])
+                pen.text((x, y + 0.35 * scale * points), words, fill, _font(scale * points, lang), _ANCHORS[anchor])
             case Rect(_, _, w, h, r, fill):
                 mask = _box(_at_least_one(scale * w), _at_least_one(scale * h), scale * r)
                 image.paste(fill, (round(x), round(y)), mask)
@@ -71,9 +79,15 @@ def _pillow(name: str) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _font(points: float) -> Any:
-    """Pillow's own font, so that a picture does not depend on the fonts of the machine."""
-    return _pillow("ImageFont").load_default(max(1.0, points))
+def _font(points: float, lang: str) -> Any:
+    """A font that comes with a package, so that a picture does not depend on the fonts of the machine."""
+    fonts = _pillow("ImageFont")
+    if lang == "en":
+        return fonts.load_default(max(1.0, points))
+    spec = importlib.util.find_spec("pygame")  # Pillow's own font has Latin letters only
+    if spec is None or spec.origin is None:
+        raise ImportError(f"drawing words in {lang!r} as pixels needs pygame-ce: pip install domino-lab[render]")
+    return fonts.truetype(str(Path(spec.origin).with_name("freesansbold.ttf")), max(1.0, 0.92 * points))
 
 
 @lru_cache(maxsize=512)
@@ -96,7 +110,8 @@ def _sprite(tile: Face | Back, scale: float) -> Any:
     if isinstance(tile, Back):
         pen.polygon([(x * fine, y * fine) for x, y in scene.diamond_of(tile)], fill=scene.BACK_MARK)
     else:
-        pen.line([xy * fine for xy in scene.groove_of(tile)], fill=scene.IVORY_EDGE, width=max(1, round(1.2 * fine)))
+        ends, colour, width = scene.groove_of(tile)
+        pen.line([xy * fine for xy in ends], fill=colour, width=max(1, round(width * fine)))
         for x, y, r, fill in scene.pips_of(tile):
             pen.ellipse([(x - r) * fine, (y - r) * fine, (x + r) * fine, (y + r) * fine], fill=fill)
     image = image.reduce(_FINE)

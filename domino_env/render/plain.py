@@ -1,19 +1,20 @@
 """The table as text for a terminal of 80 columns: render mode "ansi"."""
 
 import math
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Iterable, Mapping
+from itertools import groupby, zip_longest
 from textwrap import wrap
 
-from domino_env.render.line import Snapshot, Story, story_of
-from domino_env.render.seats import Place, View, places_of
+from domino_env.render.line import Move, Snapshot, Story, story_of
+from domino_env.render.seats import Held, Place, Side, View, grown, lying, pile_of, places_of
 from domino_env.render.snake import Grid, Heading, Snake, place
 from domino_env.render.words import Words, result_of, side_names, words_of
+from domino_env.tiles import tile_name
 
 WIDTH = 80  # columns
 _EDGE = 10  # columns of the seats on the left and on the right
 _GRID = Grid(along=5, thick=1, slim=3, tall=3, width=WIDTH - 2 * _EDGE)
-_TILE, _BACK = "[{}|{}]", "[░░░]"
+_TILE_WIDTH, _BACK, _TURNED = 5, "[░░░]", "▴ "  # columns of a tile; a tile from its back; before the turned one
 _PER_ROW = 7  # tiles of a hand side by side
 _LEAST = 9  # rows of the board, so that a short line does not make the table jump
 _LAST = 8  # moves shown
@@ -29,9 +30,12 @@ Run = tuple[str, str]  # some text and its escape code, "" for none
 def text(snapshot: Snapshot, view: View = None, color: bool = False, lang: str = "en") -> str:
     """The table as lines of text: score, the hands around the line, the last moves, the result once there is one.
 
+    In a blind game an open tile is written [1|2], one that lies face down (1|2) where the viewer knows it, {1|2} where
+    everyone has seen it.
+
     Args:
         snapshot: a plain record of one table, as `engine.snapshot(i)` gives it.
-        view: None or "all" opens every hand; a seat sits at the bottom and sees its own hand only.
+        view: None or "all" opens every hand; a seat sits at the bottom and sees no more than its observation holds.
         color: with terminal escape codes; without them the text is the same, only plain.
         lang: "en" or "ru", the language of the words around the table.
     Raises:
@@ -40,14 +44,16 @@ def text(snapshot: Snapshot, view: View = None, color: bool = False, lang: str =
     words = words_of(lang)
     story = story_of(snapshot)
     around = places_of(snapshot, story, view)
-    rows: list[list[Run]] = [_heading(snapshot, words), []]
-    for seat in around["top"]:
-        rows += [*_across(seat, words), []]
+    end = grown(snapshot)
+    only = words[f"only_{end}"] if end else None
+    rows = [*_heading(snapshot, words), []]
+    if around["top"]:
+        rows += [*_abreast([_across(seat, words, only, WIDTH // len(around["top"])) for seat in around["top"]]), []]
     board = _board(place(story.line, _GRID), len(snapshot["moves"]) - 1)
     rows += _middle(board, around["left"], around["right"], words)
     for seat in around["bottom"]:
-        rows += [[], *_across(seat, words)]
-    rows += [[], _last_moves(snapshot, story, words)]
+        rows += [[], *_abreast([_across(seat, words, only, WIDTH)])]
+    rows += [[], _last_moves(story, words), *_legend(around, words)]
     result = result_of(snapshot, words)
     for part in (result[:2], result[2:]):
         rows += [[(line, _BOLD)] for line in wrap("   ".join(part), WIDTH)]
@@ -66,54 +72,79 @@ def _width(row: Iterable[Run]) -> int:
     return sum(len(part) for part, _ in row)
 
 
-def _heading(snapshot: Snapshot, words: Words) -> list[Run]:
-    row: list[Run] = [(snapshot["rules"], _BOLD), (f"   {words['deal'].format(snapshot['deal_index'] + 1)}   ", "")]
-    score = (" : ".join(str(points) for points in snapshot["score"]), _BOLD)
+def _heading(snapshot: Snapshot, words: Words) -> list[list[Run]]:
+    """Rules, deal, what nobody holds, and the score; in two lines where one is too long."""
+    row: list[Run] = [(snapshot["rules"], _BOLD), (f"   {words['deal'].format(snapshot['deal_index'] + 1)}", "")]
+    pile = pile_of(snapshot)
+    row += [(f"   {words[pile[0]].format(pile[1])}", "")] if pile else []
+    score: list[Run] = [(" : ".join(str(points) for points in snapshot["score"]), _BOLD)]
     if snapshot["pairs"]:
         one, two = side_names(snapshot, words)
-        return [*row, (f"{one}  ", _DIM), score, (f"  {two}", _DIM)]
-    return [*row, (f"{words['score']}  ", _DIM), score]
+        score = [(f"{one}  ", _DIM), *score, (f"  {two}", _DIM)]
+    else:
+        score = [(f"{words['score']}  ", _DIM), *score]
+    if _width(row) + 3 + _width(score) > WIDTH:
+        return [row, score]
+    return [[*row, ("   ", ""), *score]]
 
 
-def _tile(name: str | None) -> list[Run]:
-    if name is None:
+def _tile(held: Held) -> list[Run]:
+    if held.name is None:
         return [(_BACK, _DIM)]
-    low, high = name.split("-")
-    return [("[", ""), (low, _SUITS[int(low)]), ("|", _DIM), (high, _SUITS[int(high)]), ("]", "")]
+    low, high = held.name.split("-")
+    left, right, code = ("{", "}", "") if held.seen else ("(", ")", _DIM) if held.down else ("[", "]", "")
+    return [(left, code), (low, _SUITS[int(low)]), ("|", _DIM), (high, _SUITS[int(high)]), (right, code)]
 
 
 def _name(seat: Place) -> Run:
     return (f"▶ {seat.name}", _MOVER) if seat.moves else (f"  {seat.name}", "")
 
 
-def _notes(seat: Place, words: Words) -> list[str]:
-    notes = [words["leads"]] if seat.leads else []
-    notes += [words["pass"]] if seat.passed else []
-    return notes + ([words["no"].format(" ".join(map(str, seat.passed_on)))] if seat.passed_on else [])
-
-
-def _across(seat: Place, words: Words) -> list[list[Run]]:
-    """A seat at the top or the bottom: its name, its hand, its notes below one another, in the middle."""
-    turn = f" {words['turn']}" if seat.moves else ""
+def _across(seat: Place, words: Words, only: str | None, width: int) -> list[list[Run]]:
+    """A seat at the top or the bottom: its name, its notes, its hand below one another, in the middle of a width."""
+    turn = f" {words['goes_on' if seat.laid else 'turn']}" if seat.moves else ""
     head: list[Run] = [_name(seat), (turn, _MOVER)]
-    head += [(f" · {note}", "") for note in _notes(seat, words)]
     rows = [head]
-    for start in range(0, len(seat.tiles), 2 * _PER_ROW):
+    notes = [*([only] if only and seat.moves else []), *(note for _, note in seat.notes(words))]
+    for note in notes:
+        run = (f" · {note}", "")
+        if _width(rows[-1]) + len(run[0]) > width - 2:
+            rows.append([])
+            run = (note, "")
+        rows[-1].append(run)
+    fit = min(2 * _PER_ROW, (width - 1) // _TILE_WIDTH)
+    for start in range(0, len(seat.tiles), fit):
+        rows.append([run for held in seat.tiles[start : start + fit] for run in _tile(held)])
+    if seat.turned:
+        rows.append([(_TURNED, _MOVER), *_tile(Held(seat.turned))])
+    return [_centred(row, width) for row in rows]
+
+
+def _centred(row: list[Run], width: int) -> list[Run]:
+    before = (width - _width(row)) // 2
+    return [(" " * before, ""), *row, (" " * (width - before - _width(row)), "")]
+
+
+def _abreast(blocks: list[list[list[Run]]]) -> list[list[Run]]:
+    """Seats side by side, each a block of rows of its own width."""
+    rows = []
+    for parts in zip_longest(*blocks):
         row: list[Run] = []
-        for name in seat.tiles[start : start + 2 * _PER_ROW]:
-            row += _tile(name)
+        for part, block in zip(parts, blocks, strict=True):
+            row += part or [(" " * _width(block[0]), "")]
         rows.append(row)
-    return [[(" " * ((WIDTH - _width(row)) // 2), ""), *row] for row in rows]
+    return rows
 
 
 def _beside(seats: list[Place], words: Words, upwards: bool) -> list[list[Run]]:
-    """The seats of the left (upwards) or the right side, one above the other."""
+    """The seats of the left (upwards) or the right side, one above the other; a row runs downwards."""
     rows: list[list[Run]] = []
     for seat in reversed(seats) if upwards else seats:
         rows += [[]] if rows else []
         rows.append([_name(seat)])
-        rows += [[(f"  {part}", "")] for note in _notes(seat, words) for part in wrap(note, _EDGE - 2)]
-        rows += [[("  ", ""), *_tile(name)] for name in seat.tiles]
+        rows += [[(f"  {part}", "")] for _, note in seat.notes(words) for part in wrap(note, _EDGE - 2)]
+        rows += [[("  ", ""), *_tile(held)] for held in seat.tiles]
+        rows += [[(_TURNED, _MOVER), *_tile(Held(seat.turned))]] if seat.turned else []
     return rows
 
 
@@ -168,9 +199,30 @@ def _board(snake: Snake, last: int) -> list[list[Run]]:
     return [[cells.get((y, x), (" ", "")) for x in range(-half, half)] for y in range(min(ys), max(ys) + 1)]
 
 
-def _last_moves(snapshot: Snapshot, story: Story, words: Words) -> list[Run]:
-    moves = list(zip(story.movers, snapshot["moves"], strict=True))[-_LAST:]
-    row: list[Run] = [(f"{words['moves']} ", _DIM)] if moves else []
-    for seat, move in moves:
-        row += [(f" {seat}:", _DIM), (words["pass"] if move == "pass" else move, "")]
-    return row
+def _last_moves(story: Story, words: Words) -> list[Run]:
+    """The last moves, as many as fit into the line; a seat is named where its turn begins."""
+    head = (f"{words['moves']} ", _DIM)
+    moves = story.moves[-_LAST:]
+    while moves:
+        row = [head]
+        for i, move in enumerate(moves):
+            named = move.first or i == 0
+            row += [(f" {move.seat}:" if named else " ", _DIM), (_move(move, words), "")]
+        if _width(row) <= WIDTH:
+            return row
+        moves = moves[1:]
+    return []
+
+
+def _move(move: Move, words: Words) -> str:
+    """A lay as it is typed, 3-4L; any other move as a word."""
+    if move.tile is None:
+        return words[f"move_{move.kind}"]
+    name = tile_name(move.tile)
+    return f"{words['move_turn']}({name})" if move.kind == "turn" else name + "LR"[move.right]
+
+
+def _legend(around: Mapping[Side, list[Place]], words: Words) -> list[list[Run]]:
+    """What the brackets of tiles that lie in a row say, as far as such tiles lie there."""
+    notes = [f"{'{·|·}' if key == 'down_seen' else '(·|·)'} {words[key]}" for key in lying(around)]
+    return [[("   ".join(notes), _DIM)]] if notes else []

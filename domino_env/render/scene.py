@@ -4,13 +4,13 @@ On the left the table: the line in the middle, the hands around it, the mover's 
 rules, deal, score, whose turn it is, the last moves, the result. Places and sizes are in pixels of that frame.
 """
 
-from textwrap import wrap
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
-from domino_env.render.line import Snapshot, Story, story_of
-from domino_env.render.seats import Place, Side, View, places_of
+from domino_env.render.line import Move, Snapshot, Story, story_of
+from domino_env.render.seats import Held, Place, Side, View, grown, lying, pile_of, places_of
 from domino_env.render.snake import PICTURE, PICTURE_HEIGHT, Snake, place
-from domino_env.render.words import result_of, side_names, words_of
+from domino_env.render.words import Words as Phrases, result_of, side_names, words_of
 from domino_env.tiles import HIGH, LOW, tile_index
 
 WIDTH, HEIGHT = 960, 720
@@ -18,9 +18,11 @@ WIDTH, HEIGHT = 960, 720
 # Colours.
 ROOM, RIM, FELT, FELT_EDGE = "#1d2421", "#6b4426", "#2f7d54", "#1f5c3d"
 IVORY, IVORY_EDGE, BACK, BACK_EDGE, BACK_MARK = "#fbf6e6", "#b9ab86", "#3b5575", "#22344b", "#5d7da3"
+DOWN_PIPS = "#c3d3e6"  # of a tile that lies face down, as the viewer knows it
 SHADOW, GOLD, INK, PALE, GREY = "#194a31", "#ffd34d", "#22201a", "#f3f1e7", "#a9b8ae"
 PASSED, PASSED_INK = "#b5443a", "#ff9d8f"
-SIDES = ("#7cc4ff", "#ffb27a")  # the two pairs
+# The two pairs; where each plays for itself, the seats.
+SIDES = ("#7cc4ff", "#ffb27a", "#9fe08f", "#e2a9f5", "#74e0d0", "#ff9fb5", "#d6cfae", "#b9b6ff")
 PIPS = ("", "#1f66ad", "#1d8044", "#b3261e", "#6b3fa0", "#b8620a", "#222222")  # one ink for each number
 
 # Places. The table is a square-ish field, the panel a column.
@@ -31,9 +33,11 @@ _HALF = {"top": 30.0, "bottom": 30.0, "left": 25.0, "right": 25.0}  # half a til
 _GAP = 3.0  # between tiles of a hand
 _STRIP = 20.0  # from the frame of the table to the hands
 _HEAD = 70.0  # for the chips above the hand of a side seat
+_CHIP_SIZE, _CHIP_MOST = 13.0, 66.0  # of the words in a chip; width of a chip at the side, at most
 _PANEL = (766.0, 946.0)  # left and right
 _LAST = 12  # moves in the panel
-_WORDS = words_of("en")
+_APART = 12.0  # between a row and the tile that was turned up
+_NARROW, _WIDE = set(" .,:;'|!()ijlIft1"), set("mwMWжмшщфыюЖМШЩФЫЮ")  # letters of unusual width
 
 
 class Rect(NamedTuple):
@@ -67,7 +71,14 @@ class Face(NamedTuple):
     h: float
     first: int  # pips of the left or upper half
     second: int
-    fresh: bool = False  # the tile of the latest move
+    # open on the line or in a hand | fresh: the latest move | down: lies face down, but the viewer knows it | seen: and
+    # so does everyone
+    look: Literal["open", "fresh", "down", "seen"] = "open"
+
+    @property
+    def lies(self) -> bool:
+        """Whether it lies face down."""
+        return self.look in ("down", "seen")
 
 
 class Back(NamedTuple):
@@ -112,15 +123,15 @@ def pips_of(face: Face) -> list[Pip]:
         for dx, dy in _SPOTS[number]:
             along, aside = half * (k + 0.5) + reach * dy, short / 2 + reach * dx
             x, y = (aside, along) if standing else (along, short - aside)
-            pips.append(Pip(x, y, r, PIPS[number]))
+            pips.append(Pip(x, y, r, DOWN_PIPS if face.lies else PIPS[number]))
     return pips
 
 
 def plate_of(tile: Face | Back) -> tuple[str, str, float]:
     """Body colour, edge colour and width of the edge, which lies inside the tile's box."""
-    if isinstance(tile, Back):
+    if isinstance(tile, Back) or tile.lies:
         return BACK, BACK_EDGE, 1.5
-    return (IVORY, GOLD, 3.0) if tile.fresh else (IVORY, IVORY_EDGE, 1.0)
+    return (IVORY, GOLD, 3.0) if tile.look == "fresh" else (IVORY, IVORY_EDGE, 1.0)
 
 
 def corner_of(tile: Face | Back) -> float:
@@ -128,11 +139,15 @@ def corner_of(tile: Face | Back) -> float:
     return 0.16 * min(tile.w, tile.h)
 
 
-def groove_of(face: Face) -> tuple[float, float, float, float]:
-    """The line between the halves, from (x, y) to (x, y), measured from the tile's left top corner."""
+def groove_of(face: Face) -> tuple[tuple[float, float, float, float], str, float]:
+    """The line between the halves, from (x, y) to (x, y), measured from the tile's left top corner; colour and width.
+
+    It is golden on a tile that lies face down though everyone has seen it.
+    """
+    colour, width = (GOLD, 2.5) if face.look == "seen" else (BACK_MARK if face.lies else IVORY_EDGE, 1.2)
     if face.h > face.w:
-        return 0.14 * face.w, face.h / 2, 0.86 * face.w, face.h / 2
-    return face.w / 2, 0.14 * face.h, face.w / 2, 0.86 * face.h
+        return (0.14 * face.w, face.h / 2, 0.86 * face.w, face.h / 2), colour, width
+    return (face.w / 2, 0.14 * face.h, face.w / 2, 0.86 * face.h), colour, width
 
 
 def diamond_of(back: Back) -> list[tuple[float, float]]:
@@ -141,17 +156,19 @@ def diamond_of(back: Back) -> list[tuple[float, float]]:
     return [(x - dx, y), (x, y - dy), (x + dx, y), (x, y + dy)]
 
 
-def scene_of(snapshot: Snapshot, view: View = None) -> list[Shape]:
+def scene_of(snapshot: Snapshot, view: View = None, lang: str = "en") -> list[Shape]:
     """All shapes of a table, back to front, without the ground (rim and felt), which never changes.
 
-    view: None or "all" opens every hand, a seat sits at the bottom and sees its own hand only.
-    Raises ValueError on an unknown view or moves that do not make the snapshot's line.
+    view: None or "all" opens every hand, a seat sits at the bottom and sees no more than its observation holds.
+    lang: of the words. Raises ValueError on an unknown view or language or moves that do not make the snapshot's line.
     """
+    words = words_of(lang)
     story = story_of(snapshot)
-    shapes = _line(place(story.line), len(snapshot["moves"]) - 1)
-    for side, seats in places_of(snapshot, story, view).items():
-        shapes += _side(snapshot, side, seats)
-    return shapes + _panel(snapshot, story)
+    around = places_of(snapshot, story, view)
+    shapes = _line(place(story.line), len(snapshot["moves"]) - 1, grown(snapshot))
+    for side, seats in around.items():
+        shapes += _side(snapshot, side, seats, words)
+    return shapes + _panel(snapshot, story, around, words)
 
 
 def ground() -> list[Rect]:
@@ -165,25 +182,35 @@ def _shadowed(tiles: list[Face | Back], depth: float) -> list[Shape]:
     return [*(Rect(t.x + depth, t.y + depth, t.w, t.h, corner_of(t), SHADOW) for t in tiles), *tiles]
 
 
-def _line(snake: Snake, last: int) -> list[Shape]:
+def _line(snake: Snake, last: int, only: Literal["left", "right"] | None) -> list[Shape]:
+    """The line with the marks of its ends; pale where the turn is bound to the other one (`only`)."""
     # Nearly all tiles on one arm need a row more than there is room for: the line is then drawn smaller.
     cell = _CELL * min(1.0, PICTURE_HEIGHT / 2 / max(snake.reach(), 1.0))
     x0, y0 = _CENTRE[0], _CENTRE[1] - PICTURE.thick * cell / 2
     tiles: list[Face | Back] = [
-        Face(x0 + t.x * cell, y0 + t.y * cell, t.w * cell - 1, t.h * cell - 1, t.first, t.second, t.ply == last)
+        Face(
+            x0 + t.x * cell,
+            y0 + t.y * cell,
+            t.w * cell - 1,
+            t.h * cell - 1,
+            t.first,
+            t.second,
+            "fresh" if t.ply == last else "open",
+        )
         for t in snake.tiles
     ]
     shapes = _shadowed(tiles, 2.5)
-    for letter, end in zip("LR", snake.ends or ()):
+    for which, end in zip(("left", "right"), snake.ends or ()):
         x, y = x0 + end.x * cell, y0 + end.y * cell
         dx, dy = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}[end.heading]
         r = 10.0
         x, y = x + dx * (r + 4) - 0.5, y + dy * (r + 4) - 0.5
-        shapes += [Rect(x - r, y - r, 2 * r, 2 * r, r, GOLD), Words(x, y, letter, 14, INK, "middle")]
+        fill = GOLD if only in (None, which) else GREY
+        shapes += [Rect(x - r, y - r, 2 * r, 2 * r, r, fill), Words(x, y, which[0].upper(), 14, INK, "middle")]
     return shapes
 
 
-def _side(snapshot: Snapshot, side: Side, seats: list[Place]) -> list[Shape]:
+def _side(snapshot: Snapshot, side: Side, seats: list[Place], words: Phrases) -> list[Shape]:
     """The hands of one side of the table with what is said of their seats."""
     x0, y0, w, h = _TABLE
     across = side in ("top", "bottom")
@@ -191,121 +218,198 @@ def _side(snapshot: Snapshot, side: Side, seats: list[Place]) -> list[Shape]:
     shapes: list[Shape] = []
     for i, seat in enumerate(reversed(seats) if side == "left" else seats):
         # The largest hand that fits sets the size; on the sides it stays where it is while tiles go.
-        most = max(len(snapshot["dealt"][seat.seat]), len(seat.tiles), 1)
-        half = min(_HALF[side], (room - 24 - (0 if across else _HEAD) + _GAP) / most - _GAP)
+        count = len(seat.tiles) + (seat.turned is not None)
+        most = max(len(snapshot["dealt"][seat.seat]), count, 1)
+        apart = _APART if "rows" in snapshot else 0.0
+        half = min(_HALF[side], (room - 24 - apart - (0 if across else _HEAD) + _GAP) / most - _GAP)
         middle = room * (i + 0.5)
+        chips = _chips(snapshot, seat, words)
         if across:
-            length = (half + _GAP) * max(len(seat.tiles), 1) - _GAP
+            length = (half + _GAP) * max(count, 1) - _GAP + (apart if seat.turned else 0)
             x = x0 + 60 + middle - length / 2
             y = y0 + _STRIP if side == "top" else y0 + h - _STRIP - 2 * half
-            chips = _row_of_chips(snapshot, seat, x + length / 2, y + 2 * half + 11 if side == "top" else y - 29)
+            below = y + 2 * half + 11 if side == "top" else y - 29
+            said = _row_of_chips(chips, x + length / 2, below, room - 8)
         else:
-            length = (half + _GAP) * most - _GAP
+            length = (half + _GAP) * most - _GAP + apart
             x = x0 + _STRIP if side == "left" else x0 + w - _STRIP - 2 * half
             y = y0 + 75 + middle - (length - _HEAD) / 2
-            chips = _column_of_chips(snapshot, seat, x + half, y - 11)
-        shapes += [*_hand(seat, x, y, across, half), *chips]
+            said = _column_of_chips(chips, x + half, y - 11)
+        shapes += [*_hand(seat, x, y, across, half), *said]
     return shapes
 
 
 def _hand(seat: Place, x: float, y: float, standing: bool, half: float) -> list[Shape]:
-    """The tiles of a hand from (x, y) to the right (standing) or downwards, framed in gold where it is to move."""
+    """The tiles of a hand from (x, y) to the right (standing) or downwards, framed in gold where it is to move.
+
+    The tile that was turned up lies behind them, a little apart.
+    """
     w, h = (half, 2 * half) if standing else (2 * half, half)
     step = half + _GAP
-    tiles: list[Face | Back] = []
-    for i, name in enumerate(seat.tiles):
-        left, top = (x + i * step, y) if standing else (x, y + i * step)
-        if name is None:
-            tiles.append(Back(left, top, w, h))
-        else:
-            tile = tile_index(name)
-            tiles.append(Face(left, top, w, h, int(LOW[tile]), int(HIGH[tile])))
-    shapes: list[Shape] = []
+    places = [(held, i * step) for i, held in enumerate(seat.tiles)]
+    tiles = [_held(held, x + far * standing, y + far * (not standing), w, h) for held, far in places]
+    frame: list[Shape] = []
     if seat.moves and tiles:
-        far, low = tiles[-1].x + w, tiles[-1].y + h
-        shapes += [
-            Rect(x - 6, y - 6, far - x + 12, low - y + 12, 8, GOLD),
-            Rect(x - 4, y - 4, far - x + 8, low - y + 8, 6, FELT_EDGE),
-        ]
-    return shapes + _shadowed(tiles, 2)
+        frame = _framed(x, y, tiles[-1].x + w - x, tiles[-1].y + h - y)
+    if seat.turned:
+        far = len(tiles) * step + (_APART if tiles else 0.0)
+        tile = tile_index(seat.turned)
+        left, top = x + far * standing, y + far * (not standing)
+        tiles.append(Face(left, top, w, h, int(LOW[tile]), int(HIGH[tile]), "fresh"))
+    return frame + _shadowed(tiles, 2)
 
 
-def _chips(snapshot: Snapshot, seat: Place) -> list[tuple[str, float, str, str]]:
+def _held(held: Held, x: float, y: float, w: float, h: float) -> Face | Back:
+    if held.name is None:
+        return Back(x, y, w, h)
+    tile = tile_index(held.name)
+    return Face(x, y, w, h, int(LOW[tile]), int(HIGH[tile]), "seen" if held.seen else "down" if held.down else "open")
+
+
+def _framed(x: float, y: float, w: float, h: float) -> list[Shape]:
+    return [
+        Rect(x - 6, y - 6, w + 12, h + 12, 8, GOLD),
+        Rect(x - 4, y - 4, w + 8, h + 8, 6, FELT_EDGE),
+    ]
+
+
+_CHIPS = {  # key of a note -> fill and ink of its chip
+    "leads": (GOLD, INK),
+    "laid": (IVORY, INK),
+    "pass": (PASSED, PALE),
+    "declined": (PASSED, PALE),
+    "drew": (BACK, PALE),
+    "no": (FELT_EDGE, PALE),
+}
+
+
+def width_of(words: str, size: float) -> float:
+    """About how wide a line of text is: half of its size a letter, less or more where the letter is narrow or wide."""
+    return size * sum(0.3 if c in _NARROW else 0.85 if c in _WIDE else 0.6 if c > "~" else 0.56 for c in words)
+
+
+def _chips(snapshot: Snapshot, seat: Place, words: Phrases) -> list[tuple[str, float, str, str]]:
     """What is said of a seat: words, width, fill and ink of each chip."""
     chips = [(seat.name, 56.0, _colour(snapshot, seat.seat), INK)]
-    if seat.leads:
-        chips.append((_WORDS["leads"], 44.0, GOLD, INK))
-    if seat.passed:
-        chips.append((_WORDS["pass"], 40.0, PASSED, PALE))
-    if seat.passed_on:
-        words = _WORDS["no"].format(("" if len(seat.passed_on) > 3 else " ").join(map(str, seat.passed_on)))
-        chips.append((words, 20.0 + 6.5 * (len(words) - 2), FELT_EDGE, PALE))
+    for key, note in seat.notes(words):
+        line = (
+            words["no"].format("".join(map(str, seat.passed_on))) if key == "no" and len(seat.passed_on) > 3 else note
+        )
+        chips.append((line, width_of(line, _CHIP_SIZE) + 12, *_CHIPS[key]))
     return chips
 
 
-def _row_of_chips(snapshot: Snapshot, seat: Place, middle: float, y: float) -> list[Shape]:
-    chips = _chips(snapshot, seat)
-    x = middle - (sum(width for _, width, _, _ in chips) + 4 * (len(chips) - 1)) / 2
+def _row_of_chips(chips: list[tuple[str, float, str, str]], middle: float, y: float, room: float) -> list[Shape]:
+    """Chips side by side, smaller where the room is too narrow."""
+    length = sum(width + 4 for _, width, _, _ in chips) - 4
+    scale = min(1.0, room / length)
+    x = middle - scale * length / 2
     shapes: list[Shape] = []
-    for words, width, fill, ink in chips:
-        shapes += _chip(x, y, words, width, fill, ink)
-        x += width + 4
+    for note, width, fill, ink in chips:
+        shapes += _chip(x, y, note, scale * width, fill, ink, scale)
+        x += scale * (width + 4)
     return shapes
 
 
-def _column_of_chips(snapshot: Snapshot, seat: Place, middle: float, bottom: float) -> list[Shape]:
+def _column_of_chips(chips: list[tuple[str, float, str, str]], middle: float, bottom: float) -> list[Shape]:
+    """Chips one above the other."""
     shapes: list[Shape] = []
-    for i, (words, width, fill, ink) in enumerate(reversed(_chips(snapshot, seat))):
-        shapes += _chip(middle - width / 2, bottom - 18 - 21 * i, words, width, fill, ink)
+    for i, (note, width, fill, ink) in enumerate(reversed(chips)):
+        scale = min(1.0, _CHIP_MOST / width)
+        shapes += _chip(middle - scale * width / 2, bottom - 18 - 21 * i, note, scale * width, fill, ink, scale)
     return shapes
 
 
-def _chip(x: float, y: float, words: str, width: float, fill: str, ink: str) -> list[Shape]:
-    return [Rect(x, y, width, 18, 6, fill), Words(x + width / 2, y + 9, words, 13, ink, "middle")]
+def _chip(x: float, y: float, words: str, width: float, fill: str, ink: str, scale: float) -> list[Shape]:
+    return [
+        Rect(x, y, width, 18, 6, fill),
+        Words(x + width / 2, y + 9, words, scale * _CHIP_SIZE, ink, "middle"),
+    ]
 
 
 def _colour(snapshot: Snapshot, seat: int) -> str:
-    return SIDES[seat % 2] if snapshot["pairs"] else SIDES[0]
+    return SIDES[seat % 2 if snapshot["pairs"] else seat]
 
 
-def _panel(snapshot: Snapshot, story: Story) -> list[Shape]:
-    """Rules, deal, score, turn, last moves and result, from the top of the panel down."""
+def _panel(snapshot: Snapshot, story: Story, around: Mapping[Side, list[Place]], words: Phrases) -> list[Shape]:
+    """Rules, deal, tiles apart, score, turn, last moves, what the tiles' looks say and result, from the top down."""
     x, end = _PANEL
+    deal = words["deal"].format(snapshot["deal_index"] + 1)
     shapes: list[Shape] = [
         Words(x, 32, snapshot["rules"], 22, PALE),
-        Words(x, 60, _WORDS["deal"].format(snapshot["deal_index"] + 1), 15, GREY),
+        Words(x, 60, deal, 15, GREY),
     ]
     y = 88.0
+    pile = pile_of(snapshot)
+    if pile:
+        apart = words[pile[0]].format(pile[1])
+        narrow = width_of(deal, 15) + width_of(apart, 15) + 10 > end - x
+        shapes.append(Words(end, 80 if narrow else 60, apart, 15, GREY, "end"))
+        y += 20 * narrow
     step = 28.0 if snapshot["pairs"] else 22.0
-    for side, (name, points) in enumerate(zip(side_names(snapshot), snapshot["score"])):
+    for side, (name, points) in enumerate(zip(side_names(snapshot, words), snapshot["score"])):
         shapes.append(Words(x, y, name, 16, _colour(snapshot, side)))
         shapes.append(Words(end, y, str(points), 20, PALE, "end"))
         y += step
-    result = [line for words in result_of(snapshot) for line in wrap(words, 24)]
     if not snapshot["over"]:
         y += 8
-        shapes.append(Words(x, y, f"seat_{snapshot['to_move']} {_WORDS['turn']}", 17, GOLD))
+        turn = words["goes_on" if story.laid else "turn"]
+        shapes.append(Words(x, y, f"seat_{snapshot['to_move']} {turn}", 17, GOLD))
+        only = grown(snapshot)
+        if only:
+            y += 20
+            shapes.append(Words(x, y, words[f"only_{only}"], 14, GREY))
         y += step
-    shapes += _moves(snapshot, story, y + 8, HEIGHT - 24 - 26.0 * len(result))
-    y = HEIGHT - 10 - 26.0 * len(result)
-    for i, words in enumerate(result):
-        shapes.append(Words(x, y + 26 * i, words, 17 if i < 2 else 14, GOLD if i < 2 else PALE))
-    return shapes
+    result = [
+        (line, size, gap)
+        for part, (size, gap) in zip(result_of(snapshot, words), ((17, 26.0), (17, 26.0), (14, 20.0), (14, 20.0)))
+        for line in _lines(part, size, end - x)
+    ]
+    notes = [(key, line) for key in lying(around) for line in _lines(words[key], 13, end - x - 50)]
+    bottom = HEIGHT - 10.0
+    for line, size, gap in reversed(result):
+        bottom -= gap
+        shapes.append(Words(x, bottom, line, size, GOLD if size == 17 else PALE))
+    bottom -= 22
+    for i, (key, line) in reversed(list(enumerate(notes))):
+        bottom -= 20
+        shapes.append(Words(x + 50, bottom + 10, line, 13, GREY))
+        if i == 0 or notes[i - 1][0] != key:
+            shapes.append(Face(x, bottom, 40, 20, 1, 2, "seen" if key == "down_seen" else "down"))
+            bottom -= 6
+    return shapes + _moves(snapshot, story, words, y + 8, bottom)
 
 
-def _moves(snapshot: Snapshot, story: Story, y: float, bottom: float) -> list[Shape]:
-    """The last moves, as many as fit, the latest at the bottom."""
+def _lines(words: str, size: float, width: float) -> list[str]:
+    """Words broken into lines of a width; a colon stays with what it follows."""
+    lines = [""]
+    for word in words.replace(" :", "\n:").split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and width_of(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return [line.replace("\n", " ") for line in lines]
+
+
+def _moves(snapshot: Snapshot, story: Story, words: Phrases, y: float, bottom: float) -> list[Shape]:
+    """The last moves, as many as fit, the latest at the bottom; a seat is named where its turn begins."""
     x = _PANEL[0]
-    shapes: list[Shape] = [Words(x, y, _WORDS["moves"], 14, GREY)]
+    shapes: list[Shape] = [Words(x, y, words["moves"], 14, GREY)]
     y += 24
     fit = max(1, min(_LAST, int((bottom - y) // 26)))
-    for seat, move in list(zip(story.movers, snapshot["moves"]))[-fit:]:
-        shapes.append(Words(x, y, f"seat_{seat}", 15, _colour(snapshot, seat)))
-        if move == "pass":
-            shapes.append(Words(x + 64, y, _WORDS["pass"], 15, PASSED_INK))
-        else:
-            tile = tile_index(move[:-1])
-            shapes.append(Face(x + 64, y - 10, 40, 20, int(LOW[tile]), int(HIGH[tile])))
-            shapes.append(Words(x + 120, y, {"L": "left", "R": "right"}[move[-1]], 15, PALE))
+    for i, move in enumerate(story.moves[-fit:]):
+        if move.first or i == 0:
+            shapes.append(Words(x, y, f"seat_{move.seat}", 15, _colour(snapshot, move.seat)))
+        shapes += _move(move, words, x + 64, y)
         y += 26
     return shapes
+
+
+def _move(move: Move, words: Phrases, x: float, y: float) -> list[Shape]:
+    if move.tile is None:
+        key = {"draw": "drew", "decline": "declined"}.get(move.kind, f"move_{move.kind}")
+        return [Words(x, y, words[key], 15, PASSED_INK if move.kind == "pass" else GREY)]
+    said = "turned" if move.kind == "turn" else "to_right" if move.right else "to_left"
+    tile = Face(x, y - 10, 40, 20, int(LOW[move.tile]), int(HIGH[move.tile]))
+    return [tile, Words(x + 56, y, words[said], 15, PALE)]

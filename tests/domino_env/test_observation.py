@@ -1,6 +1,7 @@
 """What a seat sees: the layout, the packed form, a position worked out by hand, and that nothing hidden shows."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from domino_env import aec, make_engine
 from tests.reference import GAMES, TILES, Table, make_game
 from tests.twin import engine_of, mask_in, tiles_in
 
+ROOT = Path(__file__).parents[2]
 HANDS = [
     ["0-1", "0-2", "0-6", "1-2", "3-3", "5-5", "6-6"],
     ["0-0", "0-3", "0-4", "0-5", "2-2", "2-6", "4-6"],
@@ -251,3 +253,15 @@ def test_hidden_hands__do_not_show(name, plies):
         assert engine.history(seat).tobytes() == twin.history(seat).tobytes()
         assert engine.legal(seat).tobytes() == twin.legal(seat).tobytes()
     assert changed > rows, "too few deals could be re-arranged for the test to mean anything"
+
+
+@pytest.mark.parametrize(
+    ("card", "game", "sizes"), [("blitz", "blitz", range(4, 9)), ("blind", "blind_blitz", (4, 3, 2))]
+)
+def test_cards__tables_and_sizes(card, game, sizes):
+    """The card of a game shows its layout and its sizes."""
+    text = (ROOT / "docs" / f"{card}.md").read_text(encoding="utf-8")
+    assert f"\n\n{make_engine(game, 1).layout.table()}\n\n" in text
+    for seats in sizes:
+        assert f"({make_engine(game, 1, seats=seats).layout.size},)" in text
+    assert f"Discrete({make_engine(game, 1).num_actions})" in text

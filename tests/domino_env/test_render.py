@@ -29,8 +29,9 @@ def snapshot_of(hands, moves, leader=0, pairs=True, rules="sport_book", deal=Non
     """Plays the moves of a deal given as text; hands are tiles as dealt."""
     seats = len(hands)
     left = [hand.split() for hand in hands]
-    ends, seat = None, leader
+    ends, seat, movers = None, leader, []
     for move in moves:
+        movers.append(seat)
         if move != "pass":
             left[seat].remove(move[:-1])
             low, high = halves(tile_index(move[:-1]))
@@ -51,6 +52,7 @@ def snapshot_of(hands, moves, leader=0, pairs=True, rules="sport_book", deal=Non
         "dealt": [hand.split() for hand in hands],
         "ends": ends,
         "moves": list(moves),
+        "movers": movers,
         "over": deal is not None,
         "deal": deal,
         "deal_index": 2,
@@ -153,7 +155,7 @@ def test_line__lies_as_it_was_laid(moves, line):
     ],
 )
 def test_line__refuses_what_makes_none(moves, ends, message):
-    snapshot = snapshot_of([""] * 4, []) | {"moves": moves, "ends": ends}
+    snapshot = snapshot_of([""] * 4, []) | {"moves": moves, "movers": list(range(len(moves))), "ends": ends}
     with pytest.raises(ValueError, match=message):
         line_of(snapshot)
 

@@ -75,6 +75,9 @@ GAMES = [
     {"rules": "tiny_pairs", "hand_size": 1},
     {"seats": 2, "pairs": False},
     {"pairs": False, "opponents": Heaviest()},
+    {"rules": "blitz", "seats": 7, "skip_forced": True, "history": True},
+    {"rules": "blitz", "pairs": True},
+    {"rules": "blind_blitz", "seats": 3, "memory": "peek", "skip_forced": True},
 ]
 
 
@@ -93,9 +96,13 @@ def test_lanes_are_single_envs(game, given):
     options = [{"deal_index": i % 4} for i in range(8)]  # S2: row i of a batch starts at d = i mod 4
     if given:
         engine = make_engine(game.get("rules", "sport_book"), 8, 3, **{k: game[k] for k in game.keys() & RULES})
-        for i, hands in enumerate(engine.hands()):
-            options[i]["hands"] = [[tile_name(t) for t in range(NUM_TILES) if hand >> t & 1] for hand in hands.tolist()]
-            options[i]["leader"] = i % engine.rules.seats
+        for i in range(8):
+            shot = engine.snapshot(i)
+            options[i] |= {"hands": shot["dealt"], "leader": i % engine.rules.seats}
+            if engine.rules.lead in ("low", "blank"):
+                options[i]["leader"] = shot["leader"]  # who holds the lowest tile (B2, R3)
+            if engine.rules.rows:
+                options[i]["stock"] = shot["dealt_stock"]
     view, infos = lanes.reset(seed=seeds, options=options)
     assert infos == {} and view in lanes.observation_space
     for i, twin in enumerate(twins):
@@ -125,7 +132,7 @@ def test_lanes_are_single_envs(game, given):
     assert ended >= 3 and illegal == 3
 
 
-RULES = {"hand_size", "seats", "pairs"}
+RULES = {"hand_size", "seats", "pairs", "memory"}
 
 
 @pytest.mark.parametrize("learner", ["seat", "pair"])
