@@ -1,15 +1,28 @@
-"""The match: who sits where, leads and shuffles, what the result is, and the record of it all (S2, S10-S13; J).
+"""The match: who sits where, leads and shuffles, what the result is, and the record of it all (S2, S10-S13; B2, R3; J).
 
-The record (protocol) is JSON Lines: a header, a line a deal, at most one withdrawal. A line holds what was played and
-what follows from it by the rules and by the judge; reading a record plays every deal again on the engine and refuses a
-line that does not follow. :class:`Recorder` appends a line at a time, on the disk before it returns.
-``schemas/match.json`` is the format as JSON Schema.
+A match of any game is ``begin(Header(...))`` and then, until it is ``over``, ``next_deal``, ``lay_out``, the play, and
+``advance``, or `append` of a :class:`Recorder`.
+
+The record (protocol) is JSON Lines of one format for every game; ``schemas/match.json`` is its JSON Schema.
+
+* The first line is the header: the game and what differs from it, players by seat, length, who judges, warnings brought
+  along, whether deals are given, the draw for the seats, and whatever else is worth keeping.
+* Then a line a deal. What was played: its number; ``text``, which is leader, hands (in the blind games rows from left
+  to right) and stock; ``moves``, every action in order, so in blitz the stop too, written ``pass``, and in the blind
+  games ``turn``, ``draw``, and ``pass`` where a seat declines or stops; the violations, with the judge's decisions;
+  ``players`` where a pair changed seats, ``left`` where the judge found what was in the hands. What follows from that:
+  ``raw`` result, ``sanctions``, ``recorded`` result, ``sums``, and who would ``shuffle``. Whose each move was is not
+  written: the rules say it.
+* The last line may be a withdrawal.
+
+Reading a record plays every deal again on the engine and refuses a line that does not follow. :class:`Recorder` appends
+a line at a time, on the disk before it returns.
 """
 
 import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +30,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from domino_env.deals import Deal, format_deal, holder, parse_deal, struck
+from domino_env.deals import Deal, format_deal, parse_deal, row_keys, shuffle, shuffle_rows, struck
+from domino_env.engine import Engine, make_engine
 from domino_env.judge import (
     RULEBOOKS,
     Verdict,
@@ -32,6 +46,7 @@ from domino_env.judge import (
     withdraw,
 )
 from domino_env.line import LineEngine
+from domino_env.rows import RowEngine
 from domino_env.rules import Rules, get_rules
 from domino_env.schemas import check
 from domino_env.tiles import (
@@ -39,18 +54,19 @@ from domino_env.tiles import (
     NUM_TILES,
     PASS,
     PIPS,
-    action_index,
-    action_name,
     is_whole,
     mask_of,
     tile_index,
     tile_name,
+    tiles_of,
 )
 
-FOUR = 4  # deals: each seat leads once
+FOUR = 4  # deals; each of four seats leads once where the lead rotates
 _KIND, _VERSION = "domino match", 1
 _ONE_ONE, _SIX_SIX = tile_index("1-1"), tile_index("6-6")
+_RANKS = sorted(range(NUM_TILES), key=lambda tile: (int(PIPS[tile]), int(LOW[tile])))  # S11, the lowest first
 _PASS_BIT = np.uint64(1 << PASS)
+_BESIDE = 4096  # deals that are played again side by side
 
 # -- seats and leads --------------------------------------------------------------------------------------------------
 
@@ -143,33 +159,53 @@ def change_seats(players: Sequence[str], side: int, deals: int, sums: Sequence[i
 
 
 def lead(
-    rules: Rules, deals: int, hands: Sequence[int], last: tuple[int, Mapping[str, Any]] | None = None
+    rules: Rules,
+    deals: int,
+    hands: Sequence[int],
+    last: tuple[int, Mapping[str, Any]] | None = None,
+    lot: int | None = None,
 ) -> tuple[int, int | None]:
-    """Who leads a deal (S2, K1, K2).
+    """Who leads a deal (S2, K1, K2, B2, R3).
 
     Args:
-        rules: a game on an open line.
+        rules: the game.
         deals: number d of the deal.
         hands: masks as dealt, by seat.
         last: leader and raw result of the deal before in the match; None for the first.
+        lot: the seat that a lot decided on; only read where the rules let one decide.
     Returns:
         the seat, and the tile that it must lead, None for any.
     Raises:
-        ValueError: a game with another lead.
+        ValueError: a lot decides, and none was given, or nobody holds the tile that leads.
     """
-    dealt = np.array([hands], np.uint32)
     if rules.lead == "rotation":
         return deals % rules.seats, None
     if rules.lead == "double_six":
-        return int(holder(dealt, _SIX_SIX)[0]), _SIX_SIX
+        return _holder(hands, _SIX_SIX), _SIX_SIX
     if rules.lead == "winner":
         if last is None:
-            return int(holder(dealt, _ONE_ONE)[0]), _ONE_ONE
+            return _holder(hands, _ONE_ONE), _ONE_ONE
         leader, raw = last
         if raw["winner"] is None:
             return leader, None
         return (raw["by"] + (raw["winner"] - raw["by"]) % rules.num_sides) % rules.seats, None
-    raise ValueError(f"lead={rules.lead!r} is of no game on an open line; match records know these alone")
+    if rules.lead == "lot":
+        if lot is None or not 0 <= lot < rules.seats:
+            raise ValueError(f"lot={lot!r} must be a seat in 0..{rules.seats - 1}: in {rules.name} a lot decides")
+        return lot, None
+    dealt = 0
+    for hand in hands:
+        dealt |= int(hand)
+    ranks = reversed(_RANKS) if rules.lead == "high" else _RANKS
+    tile = next((tile for tile in ranks if dealt >> tile & 1), 0)  # 0-0 is the lowest, so `blank` is as `low`
+    return _holder(hands, tile), tile
+
+
+def _holder(hands: Sequence[int], tile: int) -> int:
+    for seat, hand in enumerate(hands):
+        if int(hand) >> tile & 1:
+            return seat
+    raise ValueError(f"nobody holds {tile_name(tile)}, with which the deal is led")
 
 
 def shuffler(rulebook: str, leader: int) -> dict[str, Any]:
@@ -306,6 +342,7 @@ class Standing:
     last: tuple[int, Mapping[str, Any]] | None = None  # leader and raw result of the last deal that had one (K2)
     removed: tuple[int, ...] = ()  # pairs that are out of the tournament (J1)
     withdrawal: Withdrawal | None = None  # J6
+    dealt: int = 0  # lines of deals so far, with those that are replayed
 
     @property
     def over(self) -> bool:
@@ -332,6 +369,127 @@ def begin(header: Header) -> Standing:
     return Standing(header, header.players, (0,) * header.rules.num_sides)
 
 
+def next_deal(standing: Standing, seed: int | None) -> Deal:
+    """The next deal of a match: shuffled (S1, S4, B1, R1), with its leader (S2, K1, K2, B2, R3) and no moves.
+
+    A seed is a whole match: row 0 of an engine with this seed and ``episode="match"`` deals the same, and a deal that
+    is played instead of another (J5) is the next of the seed.
+
+    Args:
+        standing: before the deal.
+        seed: of the match; None for chance that nobody can repeat.
+    Raises:
+        ValueError: the match is over, or a bad seed.
+    """
+    rules = standing.header.rules
+    keys, count = row_keys(seed, np.zeros(1, np.int64)), np.array([standing.dealt])
+    if rules.rows:
+        order, lot = shuffle_rows(rules, keys, count)
+        tiles, size = order[0].tolist(), rules.hand_size
+        dealt = rules.seats * size
+        hands = [tiles[start : start + size] for start in range(0, dealt, size)]
+        return given_deal(standing, hands, tiles[dealt:], int(lot[0]))
+    return given_deal(standing, [tiles_of(int(hand)) for hand in shuffle(rules, keys, count)[0]])
+
+
+def given_deal(
+    standing: Standing, hands: Sequence[Sequence[int]], stock: Sequence[int] = (), lot: int | None = None
+) -> Deal:
+    """Hands that are given (S13) as the next deal of a match, with the leader that the rules name, and no moves.
+
+    Args:
+        standing: before the deal.
+        hands: tile numbers by seat; in the blind games from left to right.
+        stock: in the blind games the rest, the next to be drawn first.
+        lot: the seat that leads, where a lot decides (R3).
+    Raises:
+        ValueError: the match is over, or a lot decides and none is given.
+    """
+    if standing.over:
+        raise ValueError("the match is over; no deal follows")
+    seat, _ = _leads(standing, [mask_of(hand) for hand in hands], lot)
+    return Deal(standing.header.rules, seat, [[*hand] for hand in hands], stock=[*stock])
+
+
+def lay_out(standings: Sequence[Standing], deals: Sequence[Deal]) -> Engine:
+    """An engine with the next deal of each of these matches in a row of its own, ready to be played.
+
+    Where the rules name the tile that is led (K1, K2, B2, R3) the leader may lay no other. What was played is
+    ``Played(engine.record(row))``.
+
+    Args:
+        standings: n matches of one game; deals: as of :func:`next_deal`, one a match.
+    Raises:
+        ValueError: no match, several games, or hands that are none.
+    """
+    if not deals or len(standings) != len(deals) or len({one.header.rules for one in standings}) != 1:
+        raise ValueError(f"{len(standings)} matches and {len(deals)} deals must be as many, of one game")
+    engine = make_engine(standings[0].header.rules, len(deals), 0)
+    deal_out(engine, deals)
+    free = engine.legal_count() > 1
+    for row, (standing, deal) in enumerate(zip(standings, deals)):
+        _, tile = _leads(standing, [mask_of(hand) for hand in deal.hands], deal.leader)
+        if tile is not None and free[row]:  # given deals may be led with any tile
+            engine.load(row, {**engine.snapshot(row), "lead_tile": tile_name(tile)})
+    return engine
+
+
+def _leads(standing: Standing, hands: Sequence[int], lot: int | None) -> tuple[int, int | None]:
+    """Who leads the next deal of a match, and with which tile."""
+    return lead(standing.header.rules, standing.deals, hands, standing.last, lot)
+
+
+def deal_out(engine: Engine, deals: Sequence[Deal]) -> None:
+    """Begin given deals in the rows of an engine, without their moves; S4 is off.
+
+    In a game on an open line the leader may lay any tile.
+
+    Args:
+        engine: of the game, one row a deal.
+        deals: one a row.
+    Raises:
+        ValueError: hands that are none, or a leader whom the rules do not name (B2, R3); the engine is as it was.
+    """
+    leader = np.array([deal.leader for deal in deals])
+    if isinstance(engine, RowEngine):
+        engine.deal(np.array([deal.hands for deal in deals]), leader, np.array([d.stock for d in deals], np.int64))
+    else:
+        engine.deal(np.array([[mask_of(hand) for hand in deal.hands] for deal in deals], np.uint32), leader)
+
+
+def summary(standing: Standing) -> dict[str, Any]:
+    """How a match stands, as plain data for JSON.
+
+    Returns:
+        rules, overrides; players (by seat, as they sit now); sides (the names of each side); deals (that have a
+        result); length (deals of the whole match, None where it is played to a score) and to (that score, or None);
+        sums (of each side); over; winner (the side, None for a tie or before the end); tie (S10); removed (J1);
+        warnings (J1; None without a judge); withdrawal (J6; None, or seat, player and note).
+    """
+    head, rules = standing.header, standing.header.rules
+    winner = standing.winner if standing.over else None
+    left = standing.withdrawal
+    return {
+        "rules": rules.name,
+        "overrides": rules.overrides(),
+        "players": [*standing.players],
+        "sides": [
+            [player for seat, player in enumerate(head.players) if rules.side_of(seat) == side]
+            for side in range(rules.num_sides)
+        ],
+        "deals": standing.deals,
+        "length": FOUR * head.fours if rules.match_to is None else None,
+        "to": rules.match_to,
+        "sums": [*standing.sums],
+        "over": standing.over,
+        "winner": winner,
+        "tie": standing.over and winner is None,
+        "removed": [*standing.removed],
+        "warnings": None if head.judge is None else [*standing.warnings],
+        "withdrawal": None if left is None else _withdrawal_line(standing)["withdrawal"],
+    }
+
+
 def advance(standing: Standing, played: Played) -> tuple[Standing, dict[str, Any]]:
     """Enter a deal: play it on the engine, judge it, add it up.
 
@@ -344,6 +502,13 @@ def advance(standing: Standing, played: Played) -> tuple[Standing, dict[str, Any
         ValueError: a deal after the end, of other rules or another leader, one that S4 deals again, moves that the
             rules do not allow or that do not end the deal, a violation that did not happen, seats changed against S11.
     """
+    return _advance(standing, played, make_engine(standing.header.rules, 1, 0))
+
+
+def _advance(
+    standing: Standing, played: Played, table: Engine, raw: dict[str, Any] | None = None
+) -> tuple[Standing, dict[str, Any]]:
+    """:func:`advance` on an engine of one row that serves for deal after deal, or with a raw result that is known."""
     head, deal, rules = standing.header, played.deal, standing.header.rules
     if standing.over:
         raise ValueError("the match is over; no deal follows")
@@ -353,14 +518,14 @@ def advance(standing: Standing, played: Played) -> tuple[Standing, dict[str, Any
         raise ValueError("there are violations, but the header names no judge")
     players = _seated(standing, played.players)
     hands = [mask_of(hand) for hand in deal.hands]
-    seat, tile = lead(rules, standing.deals, hands, standing.last)
+    seat, tile = _leads(standing, hands, deal.leader)
     if deal.leader != seat:
         raise ValueError(f"deal {standing.deals} is led by seat {seat}, not by seat {deal.leader}")
-    if tile is not None and deal.moves and deal.moves[0] % NUM_TILES != tile:
-        raise ValueError(f"deal {standing.deals} is led with {tile_name(tile)}, not {action_name(deal.moves[0])}")
+    if tile is not None and deal.moves and deal.moves[0] < PASS and deal.moves[0] % NUM_TILES != tile:
+        raise ValueError(f"deal {standing.deals} is led with {tile_name(tile)}, not {rules.action_name(deal.moves[0])}")
     _check_shuffle(head, hands, played.violations)
     found = [] if head.judge is None else verdicts(head.judge, standing.violations, played.violations, head.warnings)
-    raw = _replay(played, fate(found))
+    raw = _replay(table, played, fate(found)) if raw is None else raw
     if head.judge is None:
         assert raw is not None  # without verdicts a deal is played to its end
         points, recorded = raw["points"], _unjudged(raw)
@@ -375,7 +540,7 @@ def advance(standing: Standing, played: Played) -> tuple[Standing, dict[str, Any
         "leader": deal.leader,
         **({} if players == standing.players else {"players": [*players]}),
         "text": format_deal(replace(deal, moves=[])),
-        "moves": [action_name(move) for move in deal.moves],
+        "moves": [rules.action_name(move) for move in deal.moves],
         **({} if played.left is None else {"left": [[*hand] for hand in played.left]}),
         "raw": raw,
         "sanctions": [one.as_dict() for one in found],
@@ -392,6 +557,7 @@ def advance(standing: Standing, played: Played) -> tuple[Standing, dict[str, Any
         pending=(*standing.pending, *found) if replayed else (),
         last=standing.last if raw is None else (deal.leader, raw),
         removed=() if judged is None else judged.removed,
+        dealt=standing.dealt + 1,
     )
     return after, line
 
@@ -431,64 +597,108 @@ def _check_shuffle(head: Header, hands: Sequence[int], violations: Sequence[Viol
         raise ValueError(f"seat {again.index(True)} holds a hand that S4 deals again, and nobody was fined for it")
 
 
-def _replay(played: Played, ended: str) -> dict[str, Any] | None:
-    """Play a deal on the engine: its raw result, as far as it has one.
+def _results(rules: Rules, deals: Sequence[Played]) -> Iterator[dict[str, Any] | None]:
+    """Play many deals again: the raw result of each that went by the rules to its end, None for the others.
+
+    The others are those with violations, with a move that the rules forbid, with too few moves or too many.
+    """
+    for start in range(0, len(deals), _BESIDE):
+        results = dict.fromkeys(range(start, min(start + _BESIDE, len(deals))))
+        plain = [
+            i for i in results if deals[i].deal.rules == rules and not deals[i].violations and deals[i].left is None
+        ]
+        found = _play([deals[i].deal for i in plain])
+        yield from (results | dict(zip(plain, found))).values()
+
+
+def _play(deals: Sequence[Deal]) -> list[dict[str, Any] | None]:
+    """Play deals of one game side by side: the raw result of each whose moves are just those that the rules allow."""
+    results: list[dict[str, Any] | None] = [None] * len(deals)
+    lengths = np.array([len(deal.moves) for deal in deals])
+    if not lengths.any():
+        return results
+    engine = make_engine(deals[0].rules, len(deals), 0)
+    try:
+        deal_out(engine, deals)
+    except ValueError:  # of one of them: they are looked at one by one
+        return results
+    moves = np.zeros((len(deals), lengths.max()), np.int64)
+    for i, deal in enumerate(deals):
+        moves[i, : lengths[i]] = deal.moves
+    at = np.arange(len(deals))  # the deal in each row of the engine
+    for ply in range(moves.shape[1]):
+        on = ~engine.over() & (lengths[at] > ply)
+        on &= engine.legal_bits() >> moves[at, ply].astype(np.uint64) & np.uint64(1) != 0
+        if not on.any():
+            break
+        if not on.all():
+            at, engine = at[on], engine.take(on)
+        engine.step(moves[at, ply], autoreset=False)
+        for j, row in enumerate(engine.finished.rows):
+            if lengths[at[row]] == ply + 1:
+                results[at[row]] = engine.finished.info(j)
+    return results
+
+
+def _replay(table: Engine, played: Played, ended: str) -> dict[str, Any] | None:
+    """Play a deal in a batch of one: its raw result, as far as it has one.
 
     Args:
+        table: an engine of one row.
         played: the deal.
         ended: what became of it by its verdicts.
     """
     deal = played.deal
-    seats, moves = deal.rules.seats, deal.moves
-    engine = LineEngine(deal.rules, 1, 0)
-    engine.deal(np.array([[mask_of(hand) for hand in deal.hands]], np.uint32), np.array([deal.leader]))
+    rules, moves = deal.rules, deal.moves
+    deal_out(table, [deal])
     wrong = {}  # ply -> violation
     for one in played.violations:
         if one.ply > len(moves):
             raise ValueError(f"{one.kind} at ply {one.ply}, but only {len(moves)} moves were made")
         if one.kind == "wrong_pass":
             wrong[one.ply] = one
-            _check_wrong_pass(one, deal)
     last = None
     for ply, move in enumerate(moves):
-        if engine.over()[0]:
-            raise ValueError(f"move {ply + 1}, {action_name(move)}, comes after the end of the deal")
-        seat = (deal.leader + ply) % seats
+        if table.over()[0]:
+            raise ValueError(f"move {ply + 1}, {rules.action_name(move)}, comes after the end of the deal")
+        seat = int(table.to_move()[0])
         if ply in wrong:
-            if engine.legal_bits()[0] == _PASS_BIT:
-                raise ValueError(f"seat {seat} had nothing to lay at ply {ply}: its pass was right")
-            if not wrong[ply].corrected:
-                _let_pass(engine)
+            _pass_wrongly(table, wrong.pop(ply), seat, move)
         try:
-            engine.step(np.array([move]), autoreset=False)
+            table.step(np.array([move]), autoreset=False)
         except ValueError as error:
             raise ValueError(f"move {ply + 1} of seat {seat}: {error}") from None
-        last = seat if move != PASS else last
+        last = seat if move < PASS else last
+    for one in wrong.values():
+        raise _no_wrong_pass(one)
     if played.left is not None and not any(one.kind == "misfit_later" for one in played.violations):
         raise ValueError("left= is for deals that a tile ended which did not match (misfit_later)")
-    if engine.over()[0]:
-        return engine.finished.info(0)
+    if table.over()[0]:
+        return table.finished.info(0)
     if ended == "continue":
         raise ValueError(f"the deal is not over after its {len(moves)} moves")
     if ended != "end":
         return None
-    hands = engine.hands()[0].tolist()
+    hands = table.hands()[0].tolist()
     if played.left is not None:
-        hands = _left(deal.rules, hands, played.left)
-    return stopped(deal.rules, hands, len(moves), last)
+        hands = _left(rules, hands, played.left)
+    return stopped(rules, hands, len(moves), last)
 
 
-def _check_wrong_pass(one: Violation, deal: Deal) -> None:
-    """That the moves hold the pass, or, corrected, what was laid instead."""
-    move = deal.moves[one.ply] if one.ply < len(deal.moves) else None
-    if (deal.leader + one.ply) % deal.rules.seats != one.seat or move is None or (move == PASS) == one.corrected:
-        wanted = "a tile that seat laid" if one.corrected else "a pass of that seat"
-        raise ValueError(f"wrong_pass of seat {one.seat} at ply {one.ply}: there the moves must hold {wanted}")
+def _pass_wrongly(table: Engine, one: Violation, seat: int, move: int) -> None:
+    """Let the mover pass though it could lay: it was judged, and the deal went on (J3); corrected, it lays (J4)."""
+    if seat != one.seat or (move == PASS) == one.corrected:
+        raise _no_wrong_pass(one)
+    if table.legal_bits()[0] & _PASS_BIT:
+        raise ValueError(f"seat {seat} had nothing to lay at ply {one.ply}: its pass was right")
+    if not one.corrected:
+        assert isinstance(table, LineEngine)  # the judge knows games in pairs, and those are on a line
+        table.allow_pass(np.zeros(1, np.int64))
 
 
-def _let_pass(engine: LineEngine) -> None:
-    """Let the mover of a batch of one pass though it could lay: the pass was judged, and the deal went on (J3)."""
-    engine._legal[0] |= _PASS_BIT
+def _no_wrong_pass(one: Violation) -> ValueError:
+    wanted = "a tile that seat laid" if one.corrected else "a pass of that seat"
+    return ValueError(f"wrong_pass of seat {one.seat} at ply {one.ply}: there the moves must hold {wanted}")
 
 
 def _left(rules: Rules, hands: Sequence[int], left: Sequence[Sequence[str]]) -> list[int]:
@@ -533,23 +743,32 @@ def _parse(data: bytes, path: str, drop_cut: bool) -> MatchRecord:
         raise ValueError(f"{path}: line {len(whole) + 1} is cut in the middle: it was not written to its end")
     if not whole:
         raise ValueError(f"{path}: line 1 is missing; a match record begins with its header")
-    standing = None
-    lines, deals = [], []
-    for number, text in enumerate(whole, 1):
+    entries: list[tuple[int, dict[str, Any], Played | None]] = []  # line, what it says, its deal; None: a withdrawal
+    fault = None  # the first line that is none
+    try:
+        head = header(_json(whole[0]))
+    except ValueError as error:
+        raise ValueError(f"{path}: line 1: {error}") from None
+    for number, text in enumerate(whole[1:], 2):
         try:
             value = _json(text)
-            if standing is None:
-                standing = begin(header(value))
-            elif isinstance(value, dict) and "withdrawal" in value:
-                standing = _withdrawn(standing, value)
-            else:
-                standing, played = _follow(standing, value)
-                lines.append(value)
-                deals.append(played)
+            entries.append((number, value, _deal_of(value)))
+        except ValueError as error:
+            fault = ValueError(f"{path}: line {number}: {error}")
+            break
+    played = [one for _, _, one in entries if one is not None]
+    known = _results(head.rules, played)
+    table = make_engine(head.rules, 1, 0)
+    standing = begin(head)
+    for number, value, one in entries:
+        try:
+            standing = _withdrawn(standing, value) if one is None else _follow(standing, value, one, table, known)
         except ValueError as error:
             raise ValueError(f"{path}: line {number}: {error}") from None
-    assert standing is not None  # there is a first line
-    return MatchRecord(standing.header, tuple(lines), tuple(deals), standing, len(data) - len(rest), bool(rest))
+    if fault is not None:
+        raise fault
+    lines = tuple(value for _, value, one in entries if one is not None)
+    return MatchRecord(head, lines, tuple(played), standing, len(data) - len(rest), bool(rest))
 
 
 def _json(text: bytes) -> Any:
@@ -574,8 +793,11 @@ def _json(text: bytes) -> Any:
         raise ValueError("not a line of a record: it is nested too deeply") from None
 
 
-def _follow(standing: Standing, value: Any) -> tuple[Standing, Played]:
-    """Check a deal's line against what follows from its moves."""
+def _deal_of(value: Any) -> Played | None:
+    """What was played by a line as it is parsed; None for a withdrawal."""
+    if isinstance(value, dict) and "withdrawal" in value:
+        check("match", "withdrawal", value)
+        return None
     check("match", "deal", value)
     try:
         deal = parse_deal(value["text"])
@@ -583,23 +805,28 @@ def _follow(standing: Standing, value: Any) -> tuple[Standing, Played]:
         raise ValueError(f"text: {str(error).removeprefix('line 1, ')}") from None
     if deal.moves:
         raise ValueError("text holds moves; they stand in moves")
-    deal.moves = [action_index(move) for move in value["moves"]]
+    deal.moves = [deal.rules.action_index(move) for move in value["moves"]]
     left = value.get("left")
-    played = Played(
+    return Played(
         deal,
         tuple(violation(one["violation"]) for one in value["sanctions"]),
         tuple(value["players"]) if "players" in value else None,
         None if left is None else tuple(tuple(hand) for hand in left),
     )
-    after, line = advance(standing, played)
+
+
+def _follow(
+    standing: Standing, value: dict[str, Any], played: Played, table: Engine, known: Iterator[dict[str, Any] | None]
+) -> Standing:
+    """Check a deal's line against what follows from its moves; `known` yields the raw results of deal after deal."""
+    after, line = _advance(standing, played, table, next(known))
     for key in [*line, *value]:
         if value.get(key) != line.get(key):
             raise ValueError(f"{key} is {value.get(key)!r}; from the moves follows {line.get(key)!r}")
-    return after, played
+    return after
 
 
-def _withdrawn(standing: Standing, value: Any) -> Standing:
-    check("match", "withdrawal", value)
+def _withdrawn(standing: Standing, value: dict[str, Any]) -> Standing:
     after = leave(standing, value["withdrawal"]["seat"])
     line = _withdrawal_line(after)
     if value != line:
@@ -644,6 +871,7 @@ class Recorder:
     def __init__(self, path: Path, handle: int, standing: Standing) -> None:
         self.path = path
         self.standing = standing  # after the last line
+        self._table = make_engine(standing.header.rules, 1, 0)  # on which deals are played again
         self._handle = handle  # of the open and locked file; -1 once closed
 
     @classmethod
@@ -705,7 +933,7 @@ class Recorder:
             ValueError: as of :func:`advance`; nothing was written.
             OSError: it could not be written; the file is as it was.
         """
-        standing, line = advance(self.standing, played)
+        standing, line = _advance(self.standing, played, self._table)
         self._write(line)
         self.standing = standing
         return line

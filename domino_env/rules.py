@@ -6,6 +6,7 @@ can be overridden by keyword; what cannot be played is refused with the choices 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 from domino_env.tiles import (
@@ -147,10 +148,10 @@ class Rules:
         """Whether the owner has seen its tiles when play begins (R2)."""
         return self.name != "blind"
 
-    @property
-    def tiles(self) -> list[int]:
+    @cached_property
+    def tiles(self) -> tuple[int, ...]:
         """Numbers of the tiles of the set, ascending."""
-        return [t for t in range(NUM_TILES) if HIGH[t] <= self.max_pip]
+        return tuple(t for t in range(NUM_TILES) if HIGH[t] <= self.max_pip)
 
     @property
     def num_tiles(self) -> int:

@@ -1,4 +1,4 @@
-"""The words around the table, in the languages a person may ask for."""
+"""The one catalogue of texts: around the drawn table and of `domino play`, in the languages spoken here."""
 
 from domino_env.render.line import Snapshot
 
@@ -122,18 +122,21 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "no_undo": ("a laid tile stays: this is a game, nothing is taken back", "ход назад не берут: это игра"),
     "hint": ("{name} would play {move}", "{name} ходит так: {move}"),
     "help": (
-        "Moves: the number of an offered move, or its text: 3-4L lays 3-4 on the left, 3-4R on the right, 3-4 where\n"
-        "it fits; pass; stop ends a turn; turn turns up your rightmost tile; draw takes one from the stock.\n"
-        "Else: hint, table (draw it again), words (of the game), help, quit. Nothing is taken back.",
-        "Ходы: номер предложенного хода или запись: 3-4L (3-4Л) кладёт 3-4 слева, 3-4R (3-4П) справа, 3-4 туда, куда\n"
-        "подходит; пас; стоп кончает ход; открыть переворачивает правую косточку ряда; взять берёт с базара.\n"
-        "Ещё: подсказка, стол (показать снова), слова (игры), помощь, выход. Ходов назад не берут.",
+        "Moves: the number of an offered move, or its text. 3-4L lays 3-4 on the left,\n"
+        "3-4R on the right, 3-4 where it fits. pass; stop ends a turn; turn turns up\n"
+        "your rightmost tile; draw takes one from the stock, decline does not.\n"
+        "Else: hint, table (draw it again), words (of the game), help, quit.\n"
+        "Nothing is taken back.",
+        "Ходы: номер предложенного хода или его запись. 3-4L (3-4Л) кладёт 3-4 слева,\n"
+        "3-4R (3-4П) справа, 3-4 туда, куда подходит. пас; стоп кончает ход; открыть\n"
+        "переворачивает правую косточку ряда; взять берёт с базара, отказ не берёт.\n"
+        "Ещё: подсказка, стол (показать снова), слова (игры), помощь, выход.\n"
+        "Ходов назад не берут.",
     ),
     "help_judge": (
-        "The judge is at the table: pass though you could lay, lay a tile that does not match, or say block where\n"
-        "there is none, and it is judged. A number that is not offered is still no move.",
-        "За столом судья: за пас с подходящей косточкой, за неподходящую косточку и за ложный бой (бой) он накажет.\n"
-        "Номер, которого не предложено, ходом не считается.",
+        "The judge is at the table: pass though you could lay, lay a tile of yours that\n"
+        "does not match, or say block where there is none, and it is judged.",
+        "За столом судья: он накажет за пас с подходящей косточкой, за неподходящую\nкосточку и за ложный бой (бой).",
     ),
     # what may be typed; the English words are understood in every language
     "type_pass": ("pass stop decline", "пас стоп отказ"),

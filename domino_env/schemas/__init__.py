@@ -51,37 +51,41 @@ def _is(value: Any, kind: str) -> bool:
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def _check(whole: Mapping[str, Any], rule: Mapping[str, Any], value: Any, at: str) -> None:
     if "$ref" in rule:
         return _check(whole, whole["$defs"][rule["$ref"].removeprefix("#/$defs/")], value, at)
     if "anyOf" in rule:
         return _check_any(whole, rule["anyOf"], value, at)
-    shown = repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
     kinds = rule.get("type", list(_TYPES))
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if not any(_is(value, kind) for kind in kinds):
-        raise ValueError(f"{at} must be {' or '.join(kinds)}, not {shown}")
+        raise ValueError(f"{at} must be {' or '.join(kinds)}, not {_shown(value)}")
     if "const" in rule and value != rule["const"]:
-        raise ValueError(f"{at} must be {rule['const']!r}, not {shown}")
+        raise ValueError(f"{at} must be {rule['const']!r}, not {_shown(value)}")
     if "enum" in rule and value not in rule["enum"]:
-        raise ValueError(f"{at} must be one of {', '.join(map(str, rule['enum']))}, not {shown}")
-    if _is(value, "integer"):
-        if not rule.get("minimum", value) <= value <= rule.get("maximum", value):
-            bounds = f"{rule.get('minimum', '')}..{rule.get('maximum', '')}"
-            raise ValueError(f"{at} must be in {bounds}, not {shown}")
-    elif isinstance(value, str):
+        raise ValueError(f"{at} must be one of {', '.join(map(str, rule['enum']))}, not {_shown(value)}")
+    if isinstance(value, str):
         if "pattern" in rule and not re.search(rule["pattern"], value):
-            raise ValueError(f"{at} must match {rule['pattern']}, not {shown}")
+            raise ValueError(f"{at} must match {rule['pattern']}, not {_shown(value)}")
         if len(value) < rule.get("minLength", 0):
-            raise ValueError(f"{at} must have {rule['minLength']} characters or more, not {shown}")
+            raise ValueError(f"{at} must have {rule['minLength']} characters or more, not {_shown(value)}")
+    elif isinstance(value, dict):
+        _check_object(whole, rule, value, at)
     elif isinstance(value, list):
         if not rule.get("minItems", 0) <= len(value) <= rule.get("maxItems", len(value)):
             bounds = f"{rule.get('minItems', 0)}..{rule.get('maxItems', '')}"
             raise ValueError(f"{at} must have {bounds} entries, not {len(value)}")
-        for i, item in enumerate(value):
-            _check(whole, rule.get("items", {}), item, f"{at}[{i}]")
-    elif isinstance(value, dict):
-        _check_object(whole, rule, value, at)
+        if "items" in rule:
+            for i, item in enumerate(value):
+                _check(whole, rule["items"], item, f"{at}[{i}]")
+    elif _is(value, "integer") and not rule.get("minimum", value) <= value <= rule.get("maximum", value):
+        bounds = f"{rule.get('minimum', '')}..{rule.get('maximum', '')}"
+        raise ValueError(f"{at} must be in {bounds}, not {_shown(value)}")
 
 
 def _check_object(whole: Mapping[str, Any], rule: Mapping[str, Any], value: dict[str, Any], at: str) -> None:

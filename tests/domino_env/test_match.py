@@ -1,19 +1,22 @@
-"""The match (S2, S10-S13) and its record: what is written is read back, and what does not follow is refused."""
+"""The match (S2, S10-S13, B2, R3) and its record: what is written is read back, what does not follow is refused."""
 
 import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from domino_env import get_rules, make_engine
-from domino_env.deals import Deal, format_deal, parse_deal, row_keys, shuffle
+from domino_env import PRESETS, DominoEnv, get_rules, make_engine, make_vec, parallel_env, raw_aec_env
+from domino_env.deals import format_deal, parse_deal
 from domino_env.judge import Violation
 from domino_env.match import (
     Header,
@@ -24,46 +27,55 @@ from domino_env.match import (
     change_seats,
     draw_numbers,
     draw_tiles,
+    given_deal,
     header,
+    lay_out,
     lead,
     leave,
     lowness,
+    next_deal,
     read,
     result,
     seat_by_numbers,
     seat_by_tiles,
     shuffler,
+    summary,
 )
+from domino_env.observation import SCORE_STEPS
 from domino_env.schemas import KEYWORDS, check, schema
-from domino_env.tiles import PASS, action_index, action_name, mask_of, tile_name, tiles_of
+from domino_env.tiles import NUM_TILES, PASS, action_index, action_name, mask_of, tile_index, tile_name, tiles_of
 from tests.reference import TILES
 
-NAMES = ("Ann", "Bob", "Cid", "Dot")
+NAMES = ("Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal")
 BOOK, CLUB, KOZYOL = get_rules("sport_book"), get_rules("sport_club"), get_rules("kozyol")
+GAMES = {  # every game, as records name it
+    **{name: get_rules(name) for name in PRESETS},
+    "puerto_rico 6-6": get_rules("puerto_rico", lead="double_six"),
+    "sport_book of two": get_rules("sport_book", seats=2, pairs=False),
+    "blitz of five": get_rules("blitz", seats=5),
+    "blitz of eight": get_rules("blitz", seats=8, chain="one"),
+    "blitz in pairs": get_rules("blitz", pairs=True),
+    "blind_blitz of two": get_rules("blind_blitz", seats=2, lead="high"),
+    "blind of three": get_rules("blind", seats=3),
+}
+OTHERS = {name: rules for name, rules in GAMES.items() if rules.kind != "line"}  # blitz and the blind games
 
 
 def head(rules=BOOK, **fields):
     """A header."""
-    return Header(rules, NAMES, **fields)
+    return Header(rules, NAMES[: rules.seats], **fields)
 
 
 def played(standing, rng, stop=None, deal=None, **fields):
-    """The next deal of a match, played at random, or as far as `stop` moves."""
-    rules = standing.header.rules
+    """The next deal of a match, played at random, or as far as `stop` moves; `deal`: masks of given hands."""
     if deal is None:
-        hands = shuffle(rules, row_keys(int(rng.integers(1 << 30)), np.zeros(1, np.int64)), np.zeros(1, np.int64))[0]
+        deal = next_deal(standing, int(rng.integers(1 << 30)))
     else:
-        hands = deal
-    seat, tile = lead(rules, standing.deals, hands, standing.last)
-    engine = make_engine(rules, 1)
-    engine.deal(hands[None], np.array([seat]))
-    moves = [] if tile is None or stop == 0 else [tile]
-    if moves:
-        engine.step(np.array(moves), autoreset=False)
-    while not engine.over()[0] and (stop is None or len(moves) < stop):
-        moves.append(int(engine.sample_legal(rng)[0]))
-        engine.step(np.array(moves[-1:]), autoreset=False)
-    return Played(Deal(rules, seat, [tiles_of(hand) for hand in hands], moves), **fields)
+        deal = given_deal(standing, [tiles_of(hand) for hand in deal])
+    engine = lay_out([standing], [deal])
+    while not engine.over()[0] and (stop is None or engine.plies()[0] < stop):
+        engine.step(engine.sample_legal(rng), autoreset=False)
+    return Played(engine.record(0), **fields)
 
 
 def fill(recorder, seed=0, deals=None):
@@ -75,11 +87,19 @@ def fill(recorder, seed=0, deals=None):
     return recorder
 
 
-def written(path, header=None, seed=0, deals=None):
+def written(path, rules=BOOK, seed=0, deals=None):
     """A record on the disk."""
-    with Recorder.create(path, header or head()) as recorder:
-        fill(recorder, seed, deals)
+    path.write_bytes(whole_record(rules, seed, deals))
     return path
+
+
+@cache
+def whole_record(rules, seed, deals):
+    """The bytes of a match that was played at random."""
+    with TemporaryDirectory() as folder:
+        with Recorder.create(Path(folder) / "match.jsonl", head(rules)) as recorder:
+            fill(recorder, seed, deals)
+        return recorder.path.read_bytes()
 
 
 def edit(path, number, change):
@@ -119,7 +139,7 @@ def test_seating__club_properties():
     """S11 club: for every order of four tiles, and whichever pair is named first."""
     tiles = ["0-0", "0-2", "1-1", "5-5"]
     for a, b, c, d in permutations(tiles):
-        tile = dict(zip(NAMES, (a, b, c, d)))
+        tile = dict(zip(NAMES[:4], (a, b, c, d)))
         seats = seat_by_tiles((("Ann", "Cid"), ("Bob", "Dot")), ((a, c), (b, d)))
         assert seats == seat_by_tiles((("Dot", "Bob"), ("Cid", "Ann")), ((d, b), (c, a)))
         assert {frozenset(seats[::2]), frozenset(seats[1::2])} == {frozenset(("Ann", "Cid")), frozenset(("Bob", "Dot"))}
@@ -179,37 +199,134 @@ def test_lead__by_tile_and_by_result():
         assert lead(KOZYOL, 1, hands, (1, raw)) == (seat, None)
 
 
-@pytest.mark.parametrize("rules", ["sport_book", "kozyol", "puerto_rico"])
-def test_lead__as_in_the_engine_s_matches(rules):
-    """S2, K1, K2: the engine's next deal is led as `lead` says."""
-    options = {"lead": "double_six"} if rules == "puerto_rico" else {}
-    engine = make_engine(rules, 40, seed=6, episode="match", fours=2, **options)
+def test_lead__lowest_tile_dealt():
+    """B2: fewest pips, then the smaller suit; a tile that is left over leads nobody."""
+    blitz = get_rules("blitz", seats=8)
+    hands = [mask_of(range(3 * seat + 4, 3 * seat + 7)) for seat in range(8)]  # 0-0 to 0-3 are left over
+    assert lead(blitz, 5, hands) == (1, tile_index("1-1")), "1-1 is below 0-4, which seat 0 holds"
+    hands[3], hands[7] = mask_of(map(tile_index, ("6-6", "0-2", "5-6"))), mask_of((13, 14, 15))
+    assert lead(blitz, 0, hands) == (3, tile_index("0-2")), "0-2 is below 1-1"
+    assert lead(blitz, 0, hands, (0, {"winner": 5, "by": 5})) == (3, tile_index("0-2")), "whatever happened before"
+
+
+def test_lead__of_the_blind_games():
+    """R3: the blank or the lowest, the highest (5-5 stands above 4-6), or the seat that a lot names."""
+    hands = [mask_of(map(tile_index, hand)) for hand in (("4-6", "1-1"), ("5-5", "0-3"), ("2-2", "0-2"))]
+    rules = {name: get_rules("blind_blitz", seats=3, lead=name) for name in ("blank", "low", "high", "lot")}
+    assert lead(rules["high"], 0, hands) == (1, tile_index("5-5"))
+    assert lead(rules["low"], 0, hands) == lead(rules["blank"], 0, hands) == (2, tile_index("0-2"))
+    assert [lead(rules["lot"], 7, hands, lot=seat) for seat in range(3)] == [(seat, None) for seat in range(3)]
+    for lot in (None, 3):
+        with pytest.raises(ValueError, match=rf"lot={lot} must be a seat in 0\.\.2"):
+            lead(rules["lot"], 0, hands, lot=lot)
+
+
+LED = [name for name, rules in GAMES.items() if rules.lead != "lot"]  # a lot is the engine's own
+
+
+@pytest.mark.parametrize("game", LED)
+def test_lead__as_in_the_engine_s_matches(game):
+    """S2, K1, K2, B2, R3: the engine's next deal is led as `lead` says."""
+    engine = make_engine(GAMES[game], 40, seed=6, episode="match", fours=2)
     rng = np.random.default_rng(0)
     last = [None] * 40
     led = 0
     for _ in range(150):
         leaders, plies, hands = engine.leader(), engine.plies(), engine.hands()
         for i in np.flatnonzero(plies == 0):
-            seat, tile = lead(engine.rules, int(engine.deal_index()[i]), hands[i].tolist(), last[i])
+            seat, tile = lead(engine.rules, int(engine.deal_index()[i]), hands[i].tolist(), last[i], int(leaders[i]))
             assert seat == leaders[i]
             assert tile is None or tiles_of(int(engine.legal_bits()[i])) == [tile]
             led += 1
         _, done = engine.step(engine.sample_legal(rng))
         for j, row in enumerate(engine.finished.rows):
             last[row] = None if done[row] else (int(leaders[row]), engine.finished.info(j))
-    assert led > 150
+    assert led > 80
 
 
-def test_lead__other_games():
-    with pytest.raises(ValueError, match="open line"):
-        lead(replace_lead(BOOK, "lot"), 0, [1, 2, 4, 8])
+@pytest.mark.parametrize("game", GAMES)
+def test_next_deal__is_that_of_an_engine_s_match(game):
+    """S1, S4, B1, R1: one seed is a whole match, in the records as in the envs."""
+    rules = GAMES[game]
+    standing, rng = begin(head(rules)), np.random.default_rng(2)
+    engine = make_engine(rules, 1, seed=11, episode="match")
+    for _ in range(4):
+        deal = next_deal(standing, 11)
+        dealt = engine.record(0)
+        assert (deal.leader, deal.stock, deal.moves) == (dealt.leader, dealt.stock, [])
+        assert format_deal(deal) == format_deal(dealt)
+        done = False
+        while not done and engine.deal_index()[0] == standing.deals:
+            before, action = engine.record(0), engine.sample_legal(rng)
+            _, (done,) = engine.step(action, autoreset=False)
+        standing, _ = advance(standing, Played(replace(before, moves=[*before.moves, int(action[0])])))
+        assert done == standing.over
+        if done:
+            break
+    with pytest.raises(ValueError, match="over"):
+        next_deal(replace(standing, deals=400, sums=(200,) * rules.num_sides), 11)
 
 
-def replace_lead(rules, lead):
-    """Rules with a lead that they would not accept."""
-    other = replace(rules)
-    object.__setattr__(other, "lead", lead)
-    return other
+def test_next_deal__after_a_replay():
+    """J5: the deal that is played instead is another one, of the same number and leader."""
+    start, rng = begin(head(CLUB, judge="club")), np.random.default_rng(0)
+    first = next_deal(start, 3)
+    replayed = Played(replace(first), (Violation("show", 0, decision="replay"),))
+    after, line = advance(start, replayed)
+    assert line["recorded"]["deal"] == "replay"
+    second = next_deal(after, 3)
+    assert second.hands != first.hands and second.leader == first.leader == 0
+    assert advance(after, played(after, rng))[0].deals == 1
+
+
+def test_given_deal__is_led_by_the_rules():
+    """S13: given hands, in order; the leader is the next of the rotation, or the holder of the tile."""
+    hands = [[*range(7 * seat, 7 * seat + 7)] for seat in range(4)]
+    assert given_deal(replace(begin(head()), deals=2), hands).leader == 2
+    assert given_deal(begin(head(KOZYOL)), hands).leader == 1
+    with pytest.raises(ValueError, match="nobody holds 1-1"):
+        given_deal(begin(head(KOZYOL)), [[tile for tile in hand if tile != 7] for hand in hands])
+    blind = begin(head(get_rules("blind", seats=3)))
+    rows = [[*range(8 * seat, 8 * seat + 8)] for seat in range(3)]
+    deal = given_deal(blind, rows, [24, 25, 26, 27], lot=2)
+    assert (deal.leader, deal.hands, deal.stock) == (2, rows, [24, 25, 26, 27])
+    with pytest.raises(ValueError, match="a lot decides"):
+        given_deal(blind, rows, [24, 25, 26, 27])
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_lay_out__many_matches_side_by_side(game):
+    """Each row is the deal of its match before its first move, led with the tile that the rules name."""
+    rules = GAMES[game]
+    standings = [begin(head(rules)) for _ in range(3)]
+    deals = [next_deal(standing, seed) for seed, standing in enumerate(standings)]
+    engine = lay_out(standings, deals)
+    assert engine.plies().tolist() == [0, 0, 0]
+    for row, deal in enumerate(deals):
+        assert format_deal(engine.record(row)) == format_deal(deal)
+        named = rules.lead not in ("rotation", "lot")
+        assert engine.legal_count()[row] == (1 if named or rules.rows else rules.hand_size)
+    with pytest.raises(ValueError, match="3 matches and 2 deals"):
+        lay_out(standings, deals[:2])
+    with pytest.raises(ValueError, match="of one game"):
+        lay_out([begin(head()), begin(head(CLUB))], [next_deal(begin(head(one)), 0) for one in (BOOK, CLUB)])
+
+
+def test_summary():
+    """S10: who plays with whom, how far it has come, who won; a tie; plain data."""
+    start = begin(head(CLUB, judge="club", warnings=(1, 0)))
+    found = summary(start)
+    assert json.loads(json.dumps(found)) == found
+    assert found["sides"] == [["Ann", "Cid"], ["Bob", "Dot"]] and found["players"] == ["Ann", "Bob", "Cid", "Dot"]
+    assert (found["deals"], found["length"], found["to"], found["over"], found["winner"]) == (0, 4, None, False, None)
+    won, tied = replace(start, deals=4, sums=(7, 9)), replace(start, deals=4, sums=(9, 9))
+    assert (summary(won)["winner"], summary(won)["tie"]) == (1, False)
+    assert (summary(tied)["winner"], summary(tied)["tie"], summary(tied)["over"]) == (None, True, True)
+    assert summary(leave(start, 2))["withdrawal"]["player"] == "Cid" and summary(leave(start, 2))["over"]
+    alone = replace(begin(head(get_rules("blitz", seats=5))), deals=4, sums=(4, 9, -30, 8, 9))
+    assert summary(alone)["sides"] == [["Ann"], ["Bob"], ["Cid"], ["Dot"], ["Eve"]] and summary(alone)["tie"]
+    assert (summary(begin(head(KOZYOL)))["length"], summary(begin(head(KOZYOL)))["to"]) == (None, 101)
+    assert summary(begin(head()))["warnings"] is None and found["warnings"] == [1, 0]
 
 
 def test_shuffler():
@@ -228,8 +345,8 @@ def test_result__and_tie():
 
 def test_change_of_seats():
     """S11: between fours, by the pair behind, which takes its points along."""
-    assert change_seats(NAMES, 0, 4, (10, 20)) == ("Cid", "Bob", "Ann", "Dot")
-    assert change_seats(NAMES, 1, 8, (20, 10)) == ("Ann", "Dot", "Cid", "Bob")
+    assert change_seats(NAMES[:4], 0, 4, (10, 20)) == ("Cid", "Bob", "Ann", "Dot")
+    assert change_seats(NAMES[:4], 1, 8, (20, 10)) == ("Ann", "Dot", "Cid", "Bob")
     for side, deals, sums, why in [
         (0, 4, (20, 10), "behind"),
         (0, 4, (10, 10), "behind"),
@@ -238,17 +355,18 @@ def test_change_of_seats():
         (2, 4, (1, 2), "0 or 1"),
     ]:
         with pytest.raises(ValueError, match=why):
-            change_seats(NAMES, side, deals, sums)
+            change_seats(NAMES[:4], side, deals, sums)
 
 
 # ----------------------------------------------------------------------------------------------------- writing, reading
 
 
-@pytest.mark.parametrize("name", ["sport_book", "sport_club", "puerto_rico", "kozyol", "tiny_pairs"])
+@pytest.mark.parametrize("name", GAMES)
 def test_record__is_read_as_it_was_written(tmp_path, name):
-    """A match of each game: the same standing, the right length, sums that add up (S10, K2)."""
+    """A match of each game: the same standing, the right length, sums that add up (S10, K2, B5)."""
     path = tmp_path / "match.jsonl"
-    with Recorder.create(path, head(get_rules(name), fours=2, info={"round": 3, "table": "blue"})) as recorder:
+    fours = 1 if GAMES[name].rows else 2
+    with Recorder.create(path, head(GAMES[name], fours=fours, info={"round": 3, "table": "blue"})) as recorder:
         fill(recorder, seed=3)
     found = read(path)
     assert found.standing == recorder.standing and found.standing.over and not found.cut
@@ -260,7 +378,11 @@ def test_record__is_read_as_it_was_written(tmp_path, name):
     if name == "kozyol":
         assert max(total) >= 101 > max(found.lines[-2]["sums"])
     else:
-        assert [line["leader"] for line in found.lines] == [0, 1, 2, 3] * 2
+        assert len(found.lines) == 4 * fours
+    if GAMES[name].lead == "rotation":
+        assert [line["leader"] for line in found.lines] == [*range(GAMES[name].seats)] * (8 // GAMES[name].seats)
+    if not GAMES[name].pairs:
+        assert all(sum(line["raw"]["points"]) == 0 for line in found.lines)
 
 
 def test_record__lines_are_as_the_schema_says(tmp_path):
@@ -358,7 +480,7 @@ def test_record__seats_changed_between_fours(tmp_path):
         fill(recorder, deals=4)
         before = recorder.standing
         behind = 0 if before.sums[0] < before.sums[1] else 1
-        swapped = change_seats(NAMES, behind, 4, before.sums)
+        swapped = change_seats(NAMES[:4], behind, 4, before.sums)
         other = tuple(NAMES[(seat + 2) % 4] if seat % 2 != behind else NAMES[seat] for seat in range(4))
         for wrong in (other, ("Bob", "Ann", "Dot", "Cid"), ("Ann", "Bob", "Cid", "Eve")):
             with pytest.raises(ValueError, match="pair behind"):
@@ -456,6 +578,87 @@ def test_edited__is_refused_with_its_line(tmp_path, change, why):
 @pytest.mark.parametrize(
     "change, why",
     [
+        (setter("moves", to=lambda m: m[:-1]), "not over"),
+        (setter("moves", to=lambda m: [*m, "pass"]), "after the end"),
+        (setter("moves", to=lambda m: m[1:]), "move 1|is led with|move"),
+        (setter("moves", 0, to="pass"), "move 1 of seat"),
+        (setter("moves", to=lambda m: [m[0], "turn", *m[1:]]), "unknown move 'turn'|illegal|raw is|recorded|not over"),
+        (setter("leader", to=lambda seat: (seat + 1) % 3), "leader is"),
+        (setter("raw", "points", to=lambda p: [*p[:-1], p[-1] + 1]), "raw is"),
+        (setter("raw", "by", to=lambda seat: (seat + 1) % 3), "raw is"),
+        (setter("recorded", "winner", to=7), "recorded is"),
+        (setter("recorded", "fines", 0, to=1), "recorded is"),
+        (setter("sums", to=lambda s: [s[0] - 1, *s[1:]]), "sums is"),
+        (setter("sums", to=lambda s: s[:-1]), "sums"),
+        (setter("shuffle", to={"by": [0], "draws_last": 0}), "shuffle is"),
+        (setter("text", to=lambda t: t.rpartition(" ")[0]), "text: column"),
+    ],
+)
+@pytest.mark.parametrize("game", OTHERS)
+def test_edited__line_of_another_game(tmp_path, game, change, why):
+    """Blitz and the blind games: an edited line is refused, with its number."""
+    path = written(tmp_path / "match.jsonl", OTHERS[game], seed=2, deals=2)
+    edit(path, 3, change)
+    with pytest.raises(ValueError, match=rf"(?s)match\.jsonl: line 3: .*({why})"):
+        read(path)
+
+
+@pytest.mark.parametrize("game", [name for name, rules in OTHERS.items() if rules.lead != "lot"])
+def test_edited__leader_that_no_tile_names(tmp_path, game):
+    """B2, R3: who leads is not a matter of the record."""
+    path = written(tmp_path / "match.jsonl", OTHERS[game], seed=2, deals=2)
+    seat = read(path).lines[1]["leader"]
+    other = (seat + 1) % OTHERS[game].seats
+    edit(path, 3, setter("text", to=lambda text: text.replace(f"leader={seat}", f"leader={other}")))
+    with pytest.raises(ValueError, match=f"line 3: deal 1 is led by seat {seat}, not by seat {other}"):
+        read(path)
+
+
+def test_edited__order_of_a_row(tmp_path):
+    """R1, R4: the order of a row and of the stock is a part of the deal: another order gives other moves."""
+    path = written(tmp_path / "match.jsonl", get_rules("blind", seats=2), seed=4)
+    whole = path.read_bytes()
+    line = read(path).lines[0]
+    rows = [part.split() for part in line["text"].split("|")[1:]]
+    for pile, tiles in enumerate(rows):
+        # The rightmost tile is turned first; of the stock that which was drawn first came to somebody's row.
+        places = (-1, -2) if pile < 2 else (0, 1)
+        swapped = [*tiles]
+        swapped[places[0]], swapped[places[1]] = tiles[places[1]], tiles[places[0]]
+        edit(path, 2, setter("text", to=line["text"].replace(" ".join(tiles), " ".join(swapped))))
+        with pytest.raises(ValueError, match=r"line 2: (move|raw|the deal)"):
+            read(path)
+        path.write_bytes(whole)
+    assert len(read(path).lines) == 4
+
+
+@pytest.mark.parametrize("game", ["sport_book", "blitz of five"])
+def test_edited__moves_of_another_game(tmp_path, game):
+    """`turn` and `draw` are of the blind games: refused in words, wherever they stand."""
+    path = written(tmp_path / "match.jsonl", GAMES[game], deals=1)
+    edit(path, 2, setter("moves", 3, to="draw"))
+    with pytest.raises(ValueError, match="line 2: unknown move 'draw'; moves are written a-bL, a-bR or pass"):
+        read(path)
+
+
+def test_record__guard_of_the_blind_games(tmp_path, monkeypatch):
+    """R8: a deal that the guard broke off stands in the record; nobody scores, and the match goes on."""
+    path = tmp_path / "match.jsonl"
+    monkeypatch.setattr("domino_env.rows.GUARD_TURNS", 5)
+    with Recorder.create(path, head(get_rules("blind"))) as recorder:
+        fill(recorder, seed=1)
+    found = read(path)
+    assert [line["raw"]["outcome"] for line in found.lines] == ["guard"] * 4, "five turns are few"
+    assert all(line["recorded"]["points"] == [0] * 4 and line["raw"]["winner"] is None for line in found.lines)
+    assert found.standing.over and found.standing.winner is None and summary(found.standing)["tie"]
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="line 2: the deal is not over"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
         (setter("record", to="chess"), "header.record must be 'domino match'"),
         (setter("version", to=2), "header.version must be 1"),
         (setter("rules", to="bridge"), "choose from sport_book"),
@@ -540,7 +743,7 @@ def test_deal__that_s4_deals_again():
 )
 def test_header__bad_input(fields, why):
     with pytest.raises(ValueError, match=why):
-        Header(**{"rules": BOOK, "players": NAMES, **fields})
+        Header(**{"rules": BOOK, "players": NAMES[:4], **fields})
 
 
 # --------------------------------------------------------------------------------------------------------- with a judge
@@ -559,7 +762,7 @@ def finish(deal, moves, rng):
     engine.deal(np.array([[mask_of(hand) for hand in deal.hands]], np.uint32), np.array([deal.leader]))
     for move in moves:
         if move == PASS:
-            engine._legal[0] |= np.uint64(1 << PASS)
+            engine.allow_pass(np.zeros(1, np.int64))
         engine.step(np.array([move]), autoreset=False)
     while not engine.over()[0]:
         moves = [*moves, int(engine.sample_legal(rng)[0])]
@@ -622,6 +825,41 @@ def test_judged__wrong_pass_that_was_none(club):
         with pytest.raises(ValueError, match=why):
             club.append(replace(whole, violations=(one,)))
     assert club.standing.deals == 0 and len(read(club.path).lines) == 0, "nothing was written"
+
+
+def test_judged__wrong_pass_in_blitz(tmp_path):
+    """B3, B6, J3: several actions are one turn, so whose the pass is is asked of the engine, not counted; a stop is
+    no pass."""
+    rng = np.random.default_rng(5)
+    rules = get_rules("blitz", pairs=True)
+    with Recorder.create(tmp_path / "blitz.jsonl", head(rules, judge="club")) as recorder:
+        start = recorder.standing
+        deal = next_deal(start, 3)
+        engine = lay_out([start], [deal])
+        movers, wrong = [], None
+        while not engine.over()[0]:
+            ply, seat = int(engine.plies()[0]), int(engine.to_move()[0])
+            may_pass = bool(engine.legal_bits()[0] >> np.uint64(PASS) & np.uint64(1))
+            if wrong is None and ply > 12 and not may_pass and seat != (deal.leader + ply) % 4:
+                wrong = Violation("wrong_pass", seat, ply)
+                engine.allow_pass(np.zeros(1, np.int64))
+                action = PASS
+            else:
+                action = int(engine.sample_legal(rng)[0])
+            movers.append(seat)
+            engine.step(np.array([action]), autoreset=False)
+        one = Played(engine.record(0), (wrong,))
+        line = recorder.append(one)
+        assert line["recorded"]["fines"][1 - wrong.seat % 2] == 25 and line["moves"][wrong.ply] == "pass"
+        stop = next(i for i, move in enumerate(one.deal.moves) if move == PASS and movers[i - 1] == movers[i] and i)
+        for other, why in [
+            (replace(wrong, seat=(deal.leader + wrong.ply) % 4), "must hold a pass of that seat"),
+            (Violation("wrong_pass", movers[stop], stop), "had nothing to lay|its pass was right"),
+        ]:
+            with pytest.raises(ValueError, match=why):
+                advance(start, replace(one, violations=(other,)))
+        fill(recorder)
+    assert read(recorder.path).standing == recorder.standing
 
 
 def test_judged__replay_has_a_line_and_no_result(club):
@@ -787,7 +1025,7 @@ def test_file__every_line_is_synced(tmp_path, monkeypatch):
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=15, deadline=None, suppress_health_check=QUIET)
 @given(data=st.data())
 def test_properties__any_judged_match_is_read_back(tmp_path_factory, data):
     """Matches of both rulebooks with any violations that need no move of their own: the record holds, sums are the sums
@@ -815,12 +1053,12 @@ def test_properties__any_judged_match_is_read_back(tmp_path_factory, data):
     assert found.standing.deals + sum(line["recorded"]["deal"] == "replay" for line in found.lines) == len(found.lines)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=QUIET)
-@given(cut=st.floats(0, 1), byte=st.integers(0, 255))
-def test_properties__damage_is_never_a_crash(tmp_path_factory, cut, byte):
+@settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
+@given(cut=st.floats(0, 1), byte=st.integers(0, 255), game=st.sampled_from(sorted(GAMES)))
+def test_properties__damage_is_never_a_crash(tmp_path_factory, cut, byte, game):
     """One byte changed, anywhere: the same match is read, or a ValueError names the line."""
     path = tmp_path_factory.mktemp("damage") / "match.jsonl"
-    written(path, seed=1, deals=1)
+    written(path, GAMES[game], seed=1, deals=1)
     good = read(path)
     data = bytearray(path.read_bytes())
     data[min(int(cut * len(data)), len(data) - 1)] = byte
@@ -841,3 +1079,214 @@ def test_text__of_a_line_is_a_deal_for_replay(tmp_path):
     assert format_deal(deal) == format_deal(found.played[0].deal)
     assert [action_index(move) for move in line["moves"]] == deal.moves
     assert [action_name(move) for move in deal.moves] == line["moves"]
+
+
+# ----------------------------------------------------------------------------------------------- matches in the envs
+
+
+def lowest(decisions):
+    """An agent that takes the lowest legal action."""
+    return decisions.mask.argmax(axis=1)
+
+
+def lowest_match(rules, seed, fours=1):
+    """A match in which every seat takes its lowest legal action: standings, from the first on, and lines."""
+    standings, lines = [begin(head(rules, fours=fours))], []
+    while not standings[-1].over:
+        engine = lay_out(standings[-1:], [next_deal(standings[-1], seed)])
+        while not engine.over()[0]:
+            engine.step(engine.legal().argmax(axis=1), autoreset=False)
+        standing, line = advance(standings[-1], Played(engine.record(0)))
+        standings.append(standing)
+        lines.append(line)
+    return standings, lines
+
+
+def tied_seed(rules):
+    """A seed whose match ends in a tie (S10) if every seat takes its lowest legal action."""
+    engine = make_engine(rules, 512, seed=[*range(512)], episode="match")
+    going = np.arange(512)
+    sums = np.zeros((512, rules.num_sides), int)
+    while True:
+        _, done = engine.step(engine.legal().argmax(axis=1), autoreset=False)
+        np.add.at(sums, going[engine.finished.rows], engine.finished.points)
+        for seed in going[done]:
+            if result(sums[seed]) is None:
+                return int(seed)
+        going, engine = going[~done], engine.take(~done)
+
+
+IN_ENVS = ["sport_book", "sport_club", "kozyol", "blitz", "blind_blitz"]
+
+
+def ahead(rules, sums, seat):
+    """What the observation says of the score: points ahead of the best of the others, at most 150 either way."""
+    own = sums[rules.side_of(seat)]
+    best = max(points for side, points in enumerate(sums) if side != rules.side_of(seat))
+    return [own - best >= step for step in SCORE_STEPS], [best - own >= step for step in SCORE_STEPS]
+
+
+@pytest.mark.parametrize("game", IN_ENVS)
+def test_env__match_in_aec_is_that_of_the_record(game):
+    """S2, S9, S10, K2, B2, R3: deals, leaders, results, scores and the end of a match are those that `advance` says."""
+    env = raw_aec_env(game, episode="match")
+    rules, slices = env.rules, make_engine(game, 1).layout.slices
+    rng = np.random.default_rng(7)
+    for seed in range(2):
+        env.reset(seed=seed)
+        standing, total = begin(head(rules)), np.zeros(rules.seats)
+        while not standing.over:
+            deal = next_deal(standing, seed)
+            assert env.agent_selection == f"seat_{deal.leader}"
+            for seat, hand in enumerate(deal.hands):
+                seen = env.observe(f"seat_{seat}")["observation"]
+                if "hand" in slices:
+                    assert np.flatnonzero(seen[slices["hand"]]).tolist() == sorted(hand)
+                score = ahead(rules, standing.sums, seat)
+                assert [seen[slices[name]].tolist() for name in ("score_ahead", "score_behind")] == [*map(list, score)]
+                assert np.flatnonzero(seen[slices["deal"]]).tolist() == [standing.deals % 4]
+            ended = False
+            while not ended:
+                mask = env.observe(env.agent_selection)["action_mask"]
+                deal.moves.append(int(rng.choice(np.flatnonzero(mask))))
+                env.step(deal.moves[-1])
+                ended = all(env.infos.values())  # a seat keeps what it is told until its next turn
+            total += [env.rewards[agent] for agent in env.possible_agents]
+            standing, line = advance(standing, Played(deal))
+            assert all(info == {"deal": line["raw"]} for info in env.infos.values())
+            assert all(env.terminations.values()) == standing.over and not any(env.truncations.values())
+            sums = np.array(standing.sums)
+            assert total.tolist() == (sums[[0, 1, 0, 1]] - sums[[1, 0, 1, 0]] if rules.pairs else sums).tolist()
+
+
+@pytest.mark.parametrize("game", IN_ENVS)
+def test_env__matches_in_parallel_single_and_vector(game):
+    """S10: the points that a match brings are the same in every env."""
+    rules = get_rules(game)
+    matches = [lowest_match(rules, seed) for seed in (0, 1)]
+    others = (lowest, lowest) if rules.pairs else (None, lowest)
+    points = [last.sums if not rules.pairs else np.subtract(last.sums, last.sums[::-1]) for (*_, last), _ in matches]
+    env = parallel_env(game, episode="match")
+    for seed, (standings, lines) in enumerate(matches[:1]):  # every step shows all seats what they see
+        views, _ = env.reset(seed=seed)
+        total, told = np.zeros(rules.seats), []
+        while env.agents:
+            actions = {agent: int(view["action_mask"].argmax()) for agent, view in views.items()}
+            views, rewards, ends, cuts, infos = env.step(actions)
+            total += list(rewards.values())
+            told += [infos["seat_0"]["deal"]] if infos["seat_0"] else []
+        assert told == [line["raw"] for line in lines] and len(told) == standings[-1].deals
+        assert total.tolist() == np.resize(points[seed], rules.seats).tolist()
+        assert all(ends.values()) and not any(cuts.values())
+    one = DominoEnv(game, *others, episode="match")
+    for seed in range(2):
+        view, _ = one.reset(seed=seed)
+        total, ended = 0.0, False
+        while not ended:
+            view, reward, ended, broken, _ = one.step(int(view["action_mask"].argmax()))
+            total += reward
+            assert not broken
+        assert total == points[seed][0]
+    many = make_vec(game, 2, "seat", *others, episode="match")
+    view, _ = many.reset(seed=[0, 1])
+    total, going = np.zeros(2), np.ones(2, bool)
+    while going.any():
+        view, rewards, ended, broken, _ = many.step(view["action_mask"].argmax(axis=1))
+        total += rewards * going
+        going &= ~ended
+        assert not broken.any()
+    assert total.tolist() == [one[0] for one in points]
+
+
+@pytest.mark.parametrize("game", ["sport_book", "sport_club", "blitz"])
+def test_env__tie(game):
+    """S10: equal sums are a draw: nobody has won in the record, and in the env the best have the same points."""
+    rules = get_rules(game)
+    seed = tied_seed(rules)
+    (*_, last), lines = lowest_match(rules, seed)
+    assert last.over and last.winner is None and summary(last)["tie"]
+    best = [seat for seat in range(rules.seats) if last.sums[rules.side_of(seat)] == max(last.sums)]
+    env = parallel_env(game, episode="match")
+    views, _ = env.reset(seed=seed)
+    total = np.zeros(rules.seats)
+    while env.agents:
+        views, rewards, *_ = env.step({agent: int(view["action_mask"].argmax()) for agent, view in views.items()})
+        total += list(rewards.values())
+    assert len(best) > 1 and np.flatnonzero(total == total.max()).tolist() == best
+    if rules.pairs:
+        assert not total.any() and len(lines) == 4
+
+
+JUDGED = [("sport_club", "club", decision) for decision in ("continue", "end", "replay")]
+JUDGED += [("sport_book", "book", "continue"), ("sport_book", "book", "replay"), ("blitz in pairs", "club", "continue")]
+
+
+@pytest.mark.parametrize(("game", "judge", "decision"), JUDGED)
+def test_env__judged_match_is_a_record(tmp_path, game, judge, decision):
+    """J1-J5: what a judged env tells of a match, violations and all, is a record that is read; the points agree."""
+    rules, rng = GAMES[game], np.random.default_rng(3)
+    env = raw_aec_env(rules, episode="match", judge=judge, decision=decision, history=True)
+    env.reset(seed=4)
+    sanctioned, pending = 0, []
+    with Recorder.create(tmp_path / "match.jsonl", head(rules, judge=judge)) as recorder:
+        while not recorder.standing.over:
+            deal, found, told, replayed = next_deal(recorder.standing, 4), [], {}, False
+            assert env.agent_selection == f"seat_{deal.leader}"
+            while not replayed and "deal" not in told and "judge" not in told:
+                agent = env.agent_selection
+                mask = env.observe(agent)["action_mask"]
+                acts = mask.nonzero()[0]
+                if rng.random() < 0.04:  # wrong are a pass, the declaration of a block, and a tile on the left end
+                    acts = [*np.flatnonzero(mask[: NUM_TILES + 1] == 0), PASS, PASS + 1]
+                action = int(rng.choice(acts))
+                env.step(action)
+                told = env.infos[agent]
+                found += [Violation(**one["violation"]) for one in told.get("verdicts", ())]
+                replayed = any(one["deal"] == "replay" for one in told.get("verdicts", ()))
+                if not replayed and "deal" not in told and "judge" not in told:
+                    events = env.observe(agent)["history"]
+                    made = int((events >= 0).sum())
+                    deal.moves += [int(events[made - 1]) & 63] if made > len(deal.moves) else []
+                elif mask[action] or found[-1].kind == "wrong_pass":
+                    deal.moves.append(action)
+            line = recorder.append(Played(deal, tuple(found)))
+            sanctions = [*pending, *line["sanctions"]]
+            sanctioned += len(found)
+            if replayed:
+                assert line["recorded"]["deal"] == "replay" and not any(env.rewards.values())
+                pending = sanctions
+                continue
+            if sanctions:
+                assert told["judge"] == {**line["recorded"], "sanctions": sanctions}
+            pending = []
+            assert told.get("deal") == line["raw"]
+            net = np.subtract(line["recorded"]["points"], line["recorded"]["points"][::-1]).tolist()
+            assert [env.rewards[agent] for agent in env.possible_agents] == net * 2
+        assert sanctioned and all(env.terminations.values())
+        assert decision != "replay" or recorder.standing.dealt > recorder.standing.deals
+    assert read(recorder.path).standing == recorder.standing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["sport_club", "blind_blitz"])
+def test_record__of_a_thousand_deals_is_read_in_seconds(tmp_path, game):
+    """CPU seconds of this process for 250 fours."""
+    rules = GAMES[game]
+    start, rng = begin(head(rules, fours=250)), np.random.default_rng(0)
+    befores = [replace(start, deals=d, dealt=d) for d in range(1000)]
+    engine = lay_out(befores, [next_deal(before, 5) for before in befores])
+    deals, going = {}, np.arange(1000)
+    while len(going):
+        engine.step(engine.sample_legal(rng), autoreset=False)
+        over = engine.over()
+        deals |= {int(going[row]): engine.record(int(row)) for row in np.flatnonzero(over)}
+        going, engine = going[~over], engine.take(~over) if not over.all() else engine
+    path = tmp_path / "long.jsonl"
+    standing, lines = start, [start.header.as_dict()]
+    for d in range(1000):
+        standing, line = advance(standing, Played(deals[d]))
+        lines.append(line)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    begun = time.process_time()
+    assert read(path).standing == standing
+    assert time.process_time() - begun < 6
