@@ -1,5 +1,8 @@
 """Players without learning: random, greedy, double_first, and club, which follows the maxims of good pair play.
 
+The first three play every game; club plays those with one tile a turn on an open line. Rule players of the others are
+in `counter.py` (blitz) and `memory.py` (the blind games).
+
 They answer whole batches by arrays, and draw chance only as `batch.rng.random(len(batch))`, one number a decision, so
 that an answer depends on its row alone and never on the rows beside it.
 """
@@ -17,7 +20,7 @@ import numpy.typing as npt
 from agents.base import Decisions, register_agent
 from domino_env.observation import Layout, layout_of
 from domino_env.rules import PRESETS, Rules
-from domino_env.tiles import HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, PIPS, SUIT_MASK, tiles_of
+from domino_env.tiles import DRAW, HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, PIPS, SUIT_MASK, tiles_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -39,17 +42,24 @@ class Random:
 
 
 class Preference:
-    """Lays the first legal action in a fixed order of all actions."""
+    """Lays the first legal action in a fixed order of all actions.
+
+    It lays while it can, in blitz too (B3), and turns the next tile where a blind game allows it (R6). There, after a
+    tile that did not match (R5), it declines: a drawn tile is one more to be rid of.
+    """
 
     def __init__(self, name: str, values: npt.NDArray[Any]) -> None:
         """`values` (28,) is the worth of each tile, the largest laid first; of equals the lower action id is laid."""
         self.name = name
-        self._order = np.argsort(-np.concatenate([values, values, [values.min() - 1]]), kind="stable")
+        least = values.min()
+        last = [least - 2, least - 1, least - 3]  # pass, turn, draw
+        self._order = np.argsort(-np.concatenate([values, values, last]), kind="stable")
 
     def act(self, batch: Decisions) -> Ints:
         """(N,) int64: the preferred legal action of each row."""
-        first = batch.mask[:, self._order].view(bool).argmax(axis=1)
-        return self._order[first]
+        order = self._order[self._order < batch.mask.shape[1]]
+        first = batch.mask[:, order].view(bool).argmax(axis=1)
+        return order[first]
 
 
 _DOUBLE = LOW == HIGH
@@ -202,6 +212,43 @@ def _lacks(chance: Floats) -> Floats:
     return lacks
 
 
+def checked_weights(
+    player: str, kind: str, known: dict[str, tuple[float, str]], given: dict[str, float]
+) -> dict[str, float]:
+    """All weights of a player, those that are not given at their default.
+
+    Args:
+        player: its name; kind: what it calls a weight, for the errors.
+        known: name -> (default, what it says).
+        given: name -> weight.
+    Raises:
+        ValueError: an unknown name, or a weight that is no finite number.
+    """
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{player} has no {kind} {name!r}; {kind}s are {', '.join(known)}")
+        value: Any = given[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"the weight of {name} must be a finite number, not {value!r}")
+    return {name: float(given.get(name, weight)) for name, (weight, _) in known.items()}
+
+
+def best_action(count: int, rows: Ints, actions: Ints, worth: Floats) -> Ints:
+    """(count,) the action of the highest worth of each row, of equals the lowest id; PASS where a row has none.
+
+    Args:
+        rows: (M,) ascending; actions: (M,) and worth: (M,) of each.
+    """
+    answer = np.full(count, PASS, dtype=np.int64)
+    if len(rows):
+        first = np.flatnonzero(np.diff(rows, prepend=-1))  # where each row's actions begin
+        best = np.maximum.reduceat(worth, first)
+        runs = np.diff(first, append=len(rows))
+        chosen = np.where(worth == np.repeat(best, runs), actions, DRAW + 1)
+        answer[rows[first]] = np.minimum.reduceat(chosen, first)
+    return answer
+
+
 class Club:
     """Follows the maxims of good pair play; each is a weight, 0 switches it off ("club:repeat_partner=0")."""
 
@@ -214,13 +261,13 @@ class Club:
         Raises:
             ValueError: an unknown maxim, or a weight that is no finite number.
         """
-        for name in weights:
-            if name not in MAXIMS:
-                raise ValueError(f"club has no maxim {name!r}; maxims are {', '.join(MAXIMS)}")
-            value: Any = weights[name]
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise ValueError(f"the weight of {name} must be a finite number, not {value!r}")
-        self.weights = {name: float(weights.get(name, weight)) for name, (weight, _) in MAXIMS.items()}
+        self.weights = checked_weights("club", "maxim", MAXIMS, weights)
+
+    def check(self, rules: Rules) -> None:
+        """Refuse a game with several tiles a turn, or without an open hand, by a ValueError."""
+        if rules.chains or rules.rows:
+            games = ", ".join(name for name, one in PRESETS.items() if not one.chains and not one.rows)
+            raise ValueError(f"club plays games with one tile a turn on an open line ({games}), not {rules.name}")
 
     def act(self, batch: Decisions) -> Ints:
         """(N,) int64: the lay of the highest worth; of equals the lower action id; a pass where there is no lay."""
@@ -229,14 +276,7 @@ class Club:
         for name, weight in self.weights.items():
             if weight:
                 worth += np.float32(weight) * columns[name]
-        answer = np.full(len(batch), PASS, dtype=np.int64)
-        if len(rows):
-            first = np.flatnonzero(np.diff(rows, prepend=-1))  # rows ascend: where each row's lays begin
-            best = np.maximum.reduceat(worth, first)
-            runs = np.diff(first, append=len(rows))
-            chosen = np.where(worth == np.repeat(best, runs), actions, PASS)
-            answer[rows[first]] = np.minimum.reduceat(chosen, first)
-        return answer
+        return best_action(len(batch), rows, actions, worth)
 
     def columns(self, batch: Decisions) -> tuple[Ints, Ints, dict[str, Floats]]:
         """What each maxim says of each legal lay.
@@ -245,6 +285,7 @@ class Club:
             rows (M,) ascending and actions (M,) of all legal lays, and for every maxim its (M,) float32 column.
         """
         rules = PRESETS["sport_book"] if batch.rules is None else batch.rules
+        self.check(rules)
         seats, pairs = rules.seats, rules.pairs
         opponents = [1, 3] if pairs else list(range(1, seats))
         view = _view(batch, rules)

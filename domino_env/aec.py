@@ -39,11 +39,14 @@ points).
 
 `history`: adds the ordered public events to the observation.
 
+`judge`, `decision`, `clock`, `thought`: see "Judge" below.
+
 `**rule_overrides`: any field of the rules, e.g. `labelled_ends=True`.
 
 `aec_env` wraps the game as PettingZoo's classic environments do; `raw_aec_env` is the bare game, in which a wrong
-action raises a `ValueError` and changes nothing. `reset` takes a `seed` and the options `hands` (a list of tile names
-per seat, like `"0-6"`), `leader` and `deal_index`. A reset without a seed deals the next deal of the stream.
+action raises a `ValueError` and changes nothing, unless there is a judge. `reset` takes a `seed` and the options
+`hands` (a list of tile names per seat, like `"0-6"`), `leader` and `deal_index`. A reset without a seed deals the next
+deal of the stream.
 
 ### Observation Space
 
@@ -111,6 +114,35 @@ both hands of the losing pair; a block is won by the pair with fewer pips, which
 or the loser's total (`sport_club`). `infos[agent]["deal"]` then tells the outcome, the winner, the points, the pips
 left, who laid the last tile and how many plies were made; in a match a seat keeps it until its next turn.
 
+### Judge
+
+With `judge="book"` or `judge="club"` a wrong act is judged by that rulebook (J1-J5) instead of being refused; this is
+for games in pairs but `kozyol`. Seats that never err see no difference but the one action more.
+
+| What a seat does | `judge="book"` | `judge="club"` |
+|---|---|---|
+| pass, though it can lay | the deal is lost 0:10 at once | fine of 25; the pass stands, or the deal is ended |
+| lay a tile that does not match | a warning | fine of 25, then 50, as for showing a tile |
+| declare a block (action 57) | a warning | fine of 25 |
+| think for more than `thought` seconds (`clock=True`) | a warning | a warning, then 25, then 50 |
+
+After a tile that does not match, and after a declared block, the same seat is to move again; after ten wrong acts at
+one decision the judge has a tile laid for it. Warnings of a pair add up as in J1: the fourth loses the deal 0:40 at
+once, the fifth also ends the match. Warnings and fines are counted over the episode.
+
+`decision` is what the judge decides wherever the rulebook leaves it to him (J5): `"continue"`, `"end"` (the deal is
+counted as a block on the tiles in hand) or `"replay"` (it is dealt anew, once).
+
+The action space is then `Discrete(58)`, and `'action_mask'` has 58 places; it still marks what is legal, so never 57.
+With `clock=True` the action space is a tuple of that and a `Box`: an action is `(action, seconds)`, the seconds of
+thought before it. `thought` is 15 seconds.
+
+All seats are told: `infos[agent]["verdicts"]` lists the verdicts since the seat's last turn; at the end of a deal with
+sanctions `infos[agent]["judge"]` is its record: `points`, `fines` (the part of them that are fines), `winner`, `deal`
+(what became of it: `"continue"`, `"end"` or `"lost"`), `removed` pairs, and `sanctions`. Rewards, and the score of a
+match, are those of the record; `infos[agent]["deal"]` remains the result by play, and is missing where a deal was lost
+before it had one.
+
 ### Version History
 
 * v0: Initial version (0.1.0)
@@ -127,14 +159,14 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
+from domino_env.judge import THOUGHT
+from domino_env.judged import act, action_space, make_referee, observation, observation_space, told_more
 from domino_env.rules import Rules
 from domino_env.solo import make_table
 from domino_env.view import (
     RENDER_MODES,
-    Actions,
     Observation,
     Window,
-    action_id,
     broken_off,
     check_render_mode,
     check_reset,
@@ -156,21 +188,30 @@ def aec_env(
     fours: int = 1,
     render_mode: str | None = None,
     history: bool = False,
+    *,
+    judge: str | None = None,
+    decision: str = "continue",
+    clock: bool = False,
+    thought: float = THOUGHT,
     **rule_overrides: Any,
 ) -> AECEnv[str, Observation, int]:
     """The game with PettingZoo's usual wrappers; arguments as in the env card above.
 
     Raises:
-        ValueError: unknown rules, fields, episode or render mode, or a combination that cannot be played.
+        ValueError: unknown rules, fields, episode or render mode, or a combination that cannot be played or judged.
     """
-    env: AECEnv[str, Observation, int] = raw_aec_env(rules, episode, fours, render_mode, history, **rule_overrides)
-    env = wrappers.TerminateIllegalWrapper(env, illegal_reward=ILLEGAL_REWARD)
+    judged: dict[str, Any] = {"judge": judge, "decision": decision, "clock": clock, "thought": thought}
+    env: AECEnv[str, Observation, int] = raw_aec_env(
+        rules, episode, fours, render_mode, history, **judged, **rule_overrides
+    )
+    if judge is None:  # a judge lets the game go on after an illegal action
+        env = wrappers.TerminateIllegalWrapper(env, illegal_reward=ILLEGAL_REWARD)
     env = wrappers.AssertOutOfBoundsWrapper(env)
     return wrappers.OrderEnforcingWrapper(env)
 
 
 class raw_aec_env(AECEnv[str, Observation, int]):
-    """The game as an AECEnv without wrappers: a wrong action raises ValueError and leaves everything as it was."""
+    """The game as an AECEnv without wrappers: a wrong action is judged, or raises and leaves everything as it was."""
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": RENDER_MODES,
@@ -186,11 +227,17 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         fours: int = 1,
         render_mode: str | None = None,
         history: bool = False,
+        *,
+        judge: str | None = None,
+        decision: str = "continue",
+        clock: bool = False,
+        thought: float = THOUGHT,
         **rule_overrides: Any,
     ) -> None:
         super().__init__()
         check_render_mode(render_mode)
         self._table = make_table(rules, episode=episode, fours=fours, **rule_overrides)
+        self._referee = make_referee(self._table, judge, decision, clock, thought)
         self.rules = self._table.rules
         self.metadata = {**self.metadata, "name": f"{self.rules.name}_v0", "render_modes": list(RENDER_MODES)}
         self.render_mode = render_mode
@@ -198,8 +245,10 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         self._window = Window(self.rules.name, self.metadata["render_fps"])
         self.possible_agents = seat_names(self.rules)
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {agent: seat_space(self._table, history) for agent in self.possible_agents}
-        self.action_spaces = {agent: Actions(self._table.num_actions) for agent in self.possible_agents}
+        self.observation_spaces = {
+            agent: observation_space(seat_space(self._table, history), self._referee) for agent in self.possible_agents
+        }
+        self.action_spaces = {agent: action_space(self._table, self._referee) for agent in self.possible_agents}
         self.state_space = table_space(self._table)
         self.agents: list[str] = []  # nobody plays before the first reset
         self._first_seed: int | None = fresh_seed()
@@ -209,7 +258,7 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Discrete(57), in the blind games Discrete(59)."""
+        """Discrete(57), in the blind games Discrete(59); with a judge Discrete(58), with a clock that and seconds."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -221,6 +270,8 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         check_reset(seed, options, self.render_mode)
         self._table.reset(seed=self._first_seed if seed is None else seed, options=options)
         self._first_seed = None
+        if self._referee is not None:
+            self._referee.forget()
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -228,22 +279,23 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None  # left behind by a reset in the middle of the dead steps
-        self._scored = False  # whether rewards and infos hold a result
+        self._told = False  # whether rewards and infos hold anything
         self.agent_selection = self.possible_agents[self._table.mover()]
 
     def observe(self, agent: str) -> Observation:
         """What an agent sees now, in new arrays: observation, action_mask and, if asked for, history."""
-        return seat_view(self._table, self._seats[agent], self._history)
+        return observation(seat_view(self._table, self._seats[agent], self._history), self._referee)
 
     def state(self) -> npt.NDArray[np.uint8]:
         """The whole table: seat_0's observation and 28 bits for the hand of each further seat."""
         return table_state(self._table)
 
-    def step(self, action: int | None) -> None:
-        """Make the action of the selected agent; None for an agent whose game is over.
+    def step(self, action: Any) -> None:
+        """Make the action of the selected agent, with a clock (action, seconds); None for one whose game is over.
 
         Raises:
-            ValueError: an action of a wrong type, out of range or illegal, or after the end; nothing is changed.
+            ValueError: an action of a wrong type, out of range or, without a judge, illegal, or after the end; nothing
+                is changed.
         """
         if not self.agents:
             raise ValueError(f"action {action!r} after the end of the episode (or before the first): call reset()")
@@ -251,11 +303,14 @@ class raw_aec_env(AECEnv[str, Observation, int]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        rewards, done = self._table.play(action_id(action, self._table.num_actions))
+        rewards, done, told = act(self._table, self._referee, action)
         self._cumulative_rewards[agent] = 0.0
-        if self._scored:
+        if self._told:
             self.rewards = dict.fromkeys(self.agents, 0.0)
             self.infos[agent] = {}
+        if told:
+            self._told = True
+            self.infos = {one: told_more(info, told) for one, info in self.infos.items()}
         if rewards is not None:
             self._score(rewards, done)
         self.agent_selection = self.possible_agents[self._table.mover()]
@@ -264,10 +319,7 @@ class raw_aec_env(AECEnv[str, Observation, int]):
 
     def _score(self, rewards: list[float], done: bool) -> None:
         """Hand the result of a deal to all seats; all of them end together."""
-        self._scored = True
-        deal = self._table.finished.info(0)
         self.rewards = dict(zip(self.agents, rewards, strict=True))
-        self.infos = {agent: {"deal": deal} for agent in self.agents}
         self._accumulate_rewards()
         if done:
             broken = bool(broken_off(self._table)[0])

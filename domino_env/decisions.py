@@ -42,21 +42,28 @@ class Table:
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """The same table on only these rows (indices or a bool mask)."""
-        parts = (self.hands, self.ends, self.to_move, self.leader, self.plies, self.rows, self.stock)
-        return Table(*(None if part is None else part[rows] for part in parts))
+        return Table(
+            self.hands[rows],
+            self.ends[rows],
+            self.to_move[rows],
+            self.leader[rows],
+            self.plies[rows],
+            None if self.rows is None else self.rows[rows],
+            None if self.stock is None else self.stock[rows],
+        )
 
 
 def table_of(engine: Engine) -> Table:
     """The tables of all rows of an engine, for agents that see everything."""
-    blind = isinstance(engine, RowEngine)
+    blind = engine if isinstance(engine, RowEngine) else None
     return Table(
         engine.hands(),
         engine.ends(),
         engine.to_move(),
         engine.leader(),
         engine.plies(),
-        engine.rows() if blind else None,
-        engine.stock() if blind else None,
+        None if blind is None else blind.rows(),
+        None if blind is None else blind.stock(),
     )
 
 

@@ -215,6 +215,21 @@ def overtime(seconds: float, limit: float = THOUGHT) -> bool:
     return seconds > limit
 
 
+def choices(rulebook: str, kind: str) -> tuple[str, ...]:
+    """What the judge may decide on a violation, the default first (J1, J3, J5); empty where nothing is left to him.
+
+    Raises:
+        ValueError: an unknown rulebook, or a violation that it does not name.
+    """
+    if _book_or_club(rulebook) == "book":
+        if kind not in BOOK:
+            raise ValueError(f"the book does not name {kind!r}; it names {', '.join(BOOK)}")
+        return ("continue", "replay") if BOOK[kind] == "show" else ()  # J1: the chief judge, after a tile was shown
+    if kind not in CLUB:
+        raise ValueError(f"unknown violation {kind!r}; choose from {', '.join(KINDS)}")
+    return CLUB[kind].choices
+
+
 def warnings(rulebook: str, violations: Sequence[Violation], carried: Sequence[int] = (0, 0)) -> tuple[int, int]:
     """Warnings of the two pairs after these violations of a match (J1); in the club they do not add up: as carried.
 
@@ -262,15 +277,14 @@ def _decide(violation: Violation, clause: str, choices: Sequence[str], otherwise
 
 
 def _by_the_book(so_far: Sequence[Violation], violation: Violation, carried: Sequence[int]) -> Verdict:
-    kind = BOOK.get(violation.kind)
-    if kind is None or violation.side is None:
-        raise ValueError(f"the book does not name {violation.kind!r}; it names {', '.join(BOOK)}")
+    allowed = choices("book", violation.kind)
+    assert violation.side is not None  # the book names nothing that nobody did
     if violation.corrected:
         raise ValueError("corrected=True: only the club lets a wrong pass be corrected (J4)")
-    if kind == "wrong_pass":
-        _decide(violation, "J2", ())
+    if violation.kind == "wrong_pass":
+        _decide(violation, "J2", allowed)
         return Verdict(violation, "J2", count=1, warning=False, fine=0, deal="lost")
-    deal = _decide(violation, "J1", ("continue", "replay") if kind == "show" else ())
+    deal = _decide(violation, "J1", allowed)
     count = warnings("book", so_far, carried)[violation.side] + 1
     rung = LADDER[min(count, len(LADDER) - 1)]
     return Verdict(
@@ -288,7 +302,7 @@ def _by_the_book(so_far: Sequence[Violation], violation: Violation, carried: Seq
 def _by_the_club(so_far: Sequence[Violation], violation: Violation) -> Verdict:
     row = CLUB[violation.kind]
     clause = "J4" if violation.corrected else "J3"
-    deal = _decide(violation, clause, () if violation.corrected else row.choices, row.deal)
+    deal = _decide(violation, clause, () if violation.corrected else choices("club", violation.kind), row.deal)
     counted = row.like or violation.kind
     earlier = [one for one in so_far if one.side == violation.side and (CLUB[one.kind].like or one.kind) == counted]
     count = len(earlier) + 1

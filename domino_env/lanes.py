@@ -1,7 +1,8 @@
 """N rows in which a learner's seats wait while all other seats are played: what the Gymnasium views have in common.
 
 Agents are asked in batches, and each row gives them its own random stream, so that a row plays the same whatever the
-number of rows. An illegal action of the learner loses the deal 0:10 (J2).
+number of rows. An illegal action of the learner loses the deal 0:10 (J2), unless there is a judge: then a wrong act of
+any seat is judged.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy.typing as npt
 from domino_env.deals import Streams, row_keys
 from domino_env.decisions import Decisions, Player, table_of
 from domino_env.engine import Engine
-from domino_env.line import select_bit
+from domino_env.judged import NUM_JUDGED_ACTIONS, Judged, Referee, observation
+from domino_env.line import LineEngine, select_bit
 from domino_env.scoring import GUARD, OUTCOMES
 from domino_env.view import Observation, fresh_seed
 
@@ -39,6 +41,7 @@ class Lanes:
         history: whether observations hold the public events.
         skip_forced: play the learner's forced moves, too; not the first of a deal where it alone shows the row (R9).
         seed: of the first reset, where that has none; None: one that nobody chose.
+        referee: the judge of these rows; None: nobody judges.
 
     Raises:
         ValueError: an unknown learner, a player that cannot be asked, a pair or partner in a game without pairs.
@@ -53,6 +56,7 @@ class Lanes:
         history: bool,
         skip_forced: bool,
         seed: Seeds = None,
+        referee: Referee | None = None,
     ) -> None:
         if learner not in _LEARNERS:
             raise ValueError(f"unknown learner {learner!r}: choose 'seat' or 'pair'")
@@ -61,6 +65,7 @@ class Lanes:
         if partner is not None and (learner == "pair" or not engine.rules.pairs):
             raise ValueError("partner= is for learner='seat' in a game in pairs: here no seat is the learner's partner")
         self.engine = engine
+        self.referee = referee
         self.history = history
         self.skip_forced = skip_forced
         rows, seats = engine.num_envs, engine.rules.seats
@@ -75,12 +80,15 @@ class Lanes:
         self._keys = np.zeros(rows, np.uint64)  # (N,) the agents' random streams
         self._asked = np.zeros(rows, np.uint64)  # (N,) questions put in this row since the last seed
         self._deals = np.zeros(rows, np.int64)  # (N,) deals begun in this row, ever
-        self._shown = np.zeros(rows, np.int64)  # (N,) the deal in which the learner was asked last
         self._gain = np.zeros(rows, np.float32)  # (N,) the learner's points since its last step
         self._told = np.zeros(rows, np.bool_)  # (N,) a deal has ended since the learner's last step: the arrays below
         self._outcome, self._winner, self._by, self._plies = (np.zeros(rows, np.int64) for _ in range(4))
         self._points = np.zeros((rows, engine.rules.num_sides), np.int64)
         self._pips = np.zeros((rows, seats), np.int64)
+        # Since the learner's last step, only of rows in which somebody erred: record of the last deal, all verdicts.
+        self._recorded: dict[int, dict[str, Any]] = {}
+        self._verdicts: dict[int, list[dict[str, Any]]] = {}
+        self._judged: dict[str, Mapping[int, Any]] = {}  # the two as they stood at the end of that step
 
     def _seat_player(self, player: Player | None, own: npt.NDArray[np.bool_]) -> None:
         for other, seats in self._players:
@@ -116,16 +124,22 @@ class Lanes:
         self._deals[rows] += 1
         self._gain[rows] = 0
         self._told[rows] = False
+        if self.referee is not None:
+            self.referee.forget(rows)
+            for noted in (self._recorded, self._verdicts):
+                for row in noted.keys() & set(rows.tolist()):
+                    del noted[row]
         self._play_on(self._part(rows), rows)
 
     def step(
-        self, actions: npt.NDArray[np.int64], strict: bool
+        self, actions: npt.NDArray[np.int64], strict: bool, seconds: npt.NDArray[np.float64] | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Make the learner's action in every row and play on until all wait again, or are over.
 
         Args:
-            actions: (N,) int64, each below `num_actions`.
-            strict: refuse illegal actions instead of losing by them.
+            actions: (N,) int64, each below `num_actions`, or where there is a judge below one more.
+            strict: refuse illegal actions instead of losing by them; of no effect where there is a judge.
+            seconds: (N,) of thought; None: not timed.
 
         Returns:
             rewards (N,) float32; ended (N,) bool, to be restarted before the next step; lost (N,) bool, ended by an
@@ -139,7 +153,10 @@ class Lanes:
         if not self._waiting:
             raise ValueError("a step before the first reset, or after a player failed: call reset()")
         engine = self.engine
-        lost = engine.legal_bits() >> actions.astype(np.uint64) & np.uint64(1) == 0
+        if self.referee is None:
+            lost = engine.legal_bits() >> actions.astype(np.uint64) & np.uint64(1) == 0
+        else:
+            lost = np.zeros(engine.num_envs, np.bool_)
         if strict and lost.any():
             row = int(lost.argmax())
             legal = np.flatnonzero(engine.legal()[row]).tolist()
@@ -147,10 +164,12 @@ class Lanes:
         rows = np.flatnonzero(~(lost | engine.over()))
         if len(rows):
             part = self._part(rows)
-            self._step(part, rows, actions[rows])
+            self._step(part, rows, actions[rows], None if seconds is None else seconds[rows])
             self._play_on(part, rows)
         rewards, self._gain = self._gain, np.zeros_like(self._gain)
         told, self._told = self._told, np.zeros_like(self._told)
+        self._judged = {"judge": self._recorded, "verdicts": self._verdicts}
+        self._recorded, self._verdicts = {}, {}
         rewards[lost] -= LOST
         return rewards, engine.over() | lost, lost, told
 
@@ -164,24 +183,33 @@ class Lanes:
         while True:
             waits = self._learns[part.to_move()]
             if self.skip_forced:
-                must = part.legal_count() > 1
-                if self.engine.rules.memory == "peek":
-                    must |= self._shown[rows] != self._deals[rows]
-                waits &= must
-            self._shown[rows[waits]] = self._deals[rows[waits]]
+                waits &= (part.legal_count() > 1) | part.peeks()
             waits |= part.over()
             if waits.any():
                 if part is not self.engine:
-                    self.engine.put(rows[waits], part if waits.all() else part.take(waits))
+                    kept: Any = part if waits.all() else part.take(waits)  # of the engine's own kind
+                    self.engine.put(rows[waits], kept)
                 if waits.all():
                     self._waiting = True
                     return
                 rows, part = rows[~waits], part.take(~waits)
             self._step(part, rows, self._choose(part, rows))
 
-    def _step(self, part: Engine, rows: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
-        rewards, _ = part.step(actions, autoreset=False)
-        done = part.finished
+    def _step(
+        self,
+        part: Engine,
+        rows: npt.NDArray[np.int64],
+        actions: npt.NDArray[np.int64],
+        seconds: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        if self.referee is None:
+            rewards, _ = part.step(actions, autoreset=False)
+            done = part.finished
+        else:
+            assert isinstance(part, LineEngine)  # as of make_referee
+            judged = self.referee.step(part, rows, actions, seconds)
+            rewards, done = judged.rewards, judged.finished
+            self._note(judged, rows)
         if not len(done):
             return
         at = rows[done.rows]
@@ -191,12 +219,34 @@ class Lanes:
         self._outcome[at], self._winner[at], self._by[at] = done.outcome, done.winner, done.by
         self._plies[at], self._points[at], self._pips[at] = done.plies, done.points, done.pips_left
 
+    def _note(self, judged: Judged, rows: npt.NDArray[np.int64]) -> None:
+        """What the judge did in a step of these rows, but for rewards and results of deals that were played out."""
+        if self._recorded:
+            for row in rows[judged.finished.rows].tolist():
+                self._recorded.pop(row, None)  # of a deal before this one
+        for j, given in judged.verdicts.items():
+            self._verdicts.setdefault(int(rows[j]), []).extend(given)
+        for j, recorded in judged.recorded.items():
+            self._recorded[int(rows[j])] = recorded
+        for j in judged.broken_off:
+            row = rows[j]
+            self._deals[row] += 1
+            if j in judged.recorded:  # else it is replayed
+                self._gain[row] += judged.rewards[j, 0]
+                self._told[row] = j in judged.stopped
+        for j, deal in judged.stopped.items():
+            row = rows[j]
+            self._outcome[row], self._plies[row] = OUTCOMES.index(deal["outcome"]), deal["plies"]
+            self._winner[row], self._by[row] = (-1 if deal[key] is None else deal[key] for key in ("winner", "by"))
+            self._points[row], self._pips[row] = deal["points"], deal["pips_left"]
+
     def _choose(self, part: Engine, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Actions of seats that the learner does not play; nobody is asked about a forced move."""
+        """Actions of seats that the learner does not play; asked about a forced move is only who sees its row (R9)."""
         bits, count, mover = part.legal_bits(), part.legal_count(), part.to_move()
+        free = (count > 1) | part.peeks()
         actions = select_bit(bits, np.zeros(len(rows), np.uint8))
         for player, seats in self._players:
-            asked = np.flatnonzero((count > 1) & seats[mover])
+            asked = np.flatnonzero(free & seats[mover])
             if not len(asked):
                 continue
             at = rows[asked]
@@ -227,6 +277,8 @@ class Lanes:
             raise ValueError(
                 f"{name} must answer {len(seat)} whole numbers, not {answer.dtype} of shape {answer.shape}"
             )
+        if self.referee is not None and ((answer >= 0) & (answer < NUM_JUDGED_ACTIONS)).all():
+            return answer.astype(np.int64)
         known = (answer >= 0) & (answer < part.num_actions)
         wrong = ~known | (batch.mask[np.arange(len(seat)), np.where(known, answer, 0)] == 0)
         if wrong.any():
@@ -250,7 +302,7 @@ class Lanes:
         view: Observation = {"observation": part.observe(seats), "action_mask": part.legal(seats)}
         if self.history:
             view["history"] = part.history(seats)
-        return view
+        return observation(view, self.referee)
 
     def deal_info(self, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """The last deals of these rows, (N,) bool, in Gymnasium's dict-of-arrays form."""
@@ -267,6 +319,18 @@ class Lanes:
             whole = np.full(len(rows), None, object) if value.dtype == object else np.zeros(len(rows), value.dtype)
             whole[rows] = value
             info[key], info[f"_{key}"] = whole, rows.copy()
+        return info
+
+    def judge_info(self, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """What the judge did in these rows, (N,) bool, in the last step: `judge` and `verdicts`, objects with masks."""
+        info: dict[str, Any] = {}
+        for key, noted in self._judged.items():
+            found = [row for row in noted if rows[row]]
+            if found:
+                info[key] = np.full(len(rows), None, object)
+                info[f"_{key}"] = np.zeros(len(rows), np.bool_)
+                for row in found:
+                    info[key][row], info[f"_{key}"][row] = noted[row], True
         return info
 
     def broken(self, ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

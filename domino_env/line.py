@@ -63,6 +63,7 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     for tile in range(NUM_TILES):
         bit[[tile, tile + NUM_TILES]] = 1 << tile
         turn[tile << 6 | _EMPTY] = int(LOW[tile]) << 3 | int(HIGH[tile])
+    turn[PASS << 6 | _EMPTY] = _EMPTY  # a wrong pass of the leader (J3)
     return turn, bit, reach, seen
 
 
@@ -503,9 +504,8 @@ class LineEngine:
         self._played[0] |= bit
         self._voids[0] |= (turned >> 6).astype(np.uint8) * (self._run == 0)  # a stop tells nothing of the hand
         self._size[0] >>= lays.view(np.uint8)
-        if self.rules.chain == "one":
-            grown = np.where(acts < NUM_TILES, 1, 2)
-            grown *= ends != _EMPTY  # the lead tile leaves both ends open
+        grown = np.where(acts < NUM_TILES, 1, 2)
+        grown *= ends != _EMPTY  # the lead tile leaves both ends open
         turned &= 63
         self._ends = ends = turned
         self._time += 1
@@ -567,8 +567,34 @@ class LineEngine:
 
     def allow_pass(self, rows: np.ndarray) -> None:
         """Let the movers of these rows pass though they could lay: a wrong pass that is judged, and goes on (J3)."""
+        self._legal[row_numbers(rows, self.num_envs)] |= _PASS_BIT
+
+    def add_points(self, rows: np.ndarray, points: np.ndarray) -> None:
+        """Add to the score of the match that runs in these rows, as a judge does (J1-J3).
+
+        Args:
+            rows: (n,) distinct row numbers; points: (n, sides) or (sides,) whole numbers.
+        """
+        if self.episode == "match":
+            self._score[row_numbers(rows, self.num_envs)] += np.asarray(points)
+
+    def stop(self, rows: np.ndarray) -> None:
+        """End the episodes of these rows where they stand, as a judge does (J1, J2, J5); they wait for a reset."""
         rows = row_numbers(rows, self.num_envs)
-        self._legal[rows] |= _PASS_BIT
+        self._over[rows] = True
+        self._any_over = bool(self._over.any())
+        self._legal[rows] = _PASS_BIT
+
+    def deal_on(self, rows: np.ndarray, options: Sequence[Mapping[str, Any] | None] | None = None) -> None:
+        """The next deals of these rows' streams within their episodes: a match goes on with its score.
+
+        Arguments and errors as of :meth:`reset_rows`; ``deal_index`` numbers the deal, which is counted on without it.
+        """
+        rows = row_numbers(rows, self.num_envs)
+        asked = given_rows(self.rules, options, len(rows))
+        self._check_lead(self._keys[rows], self._dealt[rows], asked)
+        self._deal_index[rows] += 1
+        self._draw(rows, asked)
 
     def _finish(self, rows: np.ndarray, rewards: np.ndarray, over: np.ndarray, autoreset: bool) -> np.ndarray:
         """Score the deals that ended, and begin the next ones. Returns which episodes are done."""
@@ -651,6 +677,10 @@ class LineEngine:
 
     def truncated(self) -> np.ndarray:
         """Rows in which the last step's deal was broken off: (N,) bool; on an open line none ever is."""
+        return np.zeros(self.num_envs, bool)
+
+    def peeks(self) -> np.ndarray:
+        """Rows whose mover is shown its own tiles now and never again (R9): (N,) bool; on an open line none."""
         return np.zeros(self.num_envs, bool)
 
     def plies(self) -> np.ndarray:
@@ -881,11 +911,12 @@ class LineEngine:
         deal = self._record(row)
         ends = one.ends()[0].tolist()
         over = bool(self._over[row])
-        # An over row shows its whole end, so the result is read off it; `finished` knows only of the last step.
-        ended = one._result(np.zeros(1, np.int64))
-        lead = int(one._legal[0]) if not deal.moves else 0
+        # The row shows its whole end, so the result is read off it; `finished` knows only of the last step. A deal that
+        # a judge stopped has none.
+        ended = one._result(np.zeros(1, np.int64)) if over and one._ended() else None
+        lead = int(one._legal[0]) if not deal.moves and not over else 0
         events = one.history(0)[0, : one.plies()[0]]
-        forced = lead != sum(1 << t for t in deal.hands[deal.leader]) and not deal.moves
+        forced = lead not in (0, mask_of(deal.hands[deal.leader]))
         return {
             "rules": self.rules.name,
             "overrides": self.rules.overrides(),
@@ -901,12 +932,16 @@ class LineEngine:
             **self._turn_of(one, deal),
             "lead_tile": tile_name(tiles_of(lead)[0]) if forced else None,
             "over": over,
-            "deal": ended.info(0) if over else None,
+            "deal": None if ended is None else ended.info(0),
             "deal_index": int(self._deal_index[row]),
             "score": one._score[0].tolist(),
             "next_leader": int(self._next_leader[row]),
             "stream": {"key": int(self._keys[row]), "dealt": int(self._dealt[row])},
         }
+
+    def _ended(self) -> bool:
+        """Whether the deal of a batch of one is over by the rules: out or blocked."""
+        return bool(self._blocked(self._ends)[0]) or not all(hand[0] for hand in self._hand)
 
     def _turn_of(self, one: "LineEngine", deal: Deal) -> dict[str, Any]:
         """What a snapshot of blitz has beyond those of the other games: how far the turn is, and what lies apart."""

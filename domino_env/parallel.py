@@ -1,7 +1,8 @@
 """The games of `domino_env.aec` as a native PettingZoo ParallelEnv: all seats step at once, the mover's action counts.
 
-Seats off turn may send anything, or nothing: they can only pass. Agents, spaces, rewards and infos are those of the
-AEC env. Action spaces sampled without a mask give a legal action, for drivers that know no masks.
+Seats off turn may send anything, or nothing: they can only pass. Agents, spaces, rewards, infos and the judge are those
+of the AEC env; infos hold what one step brought. Action spaces sampled without a mask give a legal action, for drivers
+that know no masks.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import numpy.typing as npt
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
+from domino_env.judge import THOUGHT
+from domino_env.judged import act, action_space, make_referee, observation, observation_space
 from domino_env.rules import Rules
 from domino_env.solo import make_table
 from domino_env.view import (
     RENDER_MODES,
-    Actions,
     Observation,
     Window,
-    action_id,
     broken_off,
     check_render_mode,
     check_reset,
@@ -40,7 +41,7 @@ class parallel_env(ParallelEnv[str, Observation, int]):
     """The games as a ParallelEnv; arguments as those of `domino_env.aec_env`.
 
     Raises:
-        ValueError: unknown rules, fields, episode or render mode, or a combination that cannot be played.
+        ValueError: unknown rules, fields, episode or render mode, or a combination that cannot be played or judged.
     """
 
     metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "name": "domino_v0", "render_fps": 2}  # noqa: RUF012
@@ -52,19 +53,27 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         fours: int = 1,
         render_mode: str | None = None,
         history: bool = False,
+        *,
+        judge: str | None = None,
+        decision: str = "continue",
+        clock: bool = False,
+        thought: float = THOUGHT,
         **rule_overrides: Any,
     ) -> None:
         check_render_mode(render_mode)
         self._table = make_table(rules, episode=episode, fours=fours, **rule_overrides)
+        self._referee = make_referee(self._table, judge, decision, clock, thought)
         self.rules = self._table.rules
         self.metadata = {**self.metadata, "name": f"{self.rules.name}_v0", "render_modes": list(RENDER_MODES)}
         self.render_mode = render_mode
         self._history = history
         self._window = Window(self.rules.name, self.metadata["render_fps"])
         self.possible_agents = seat_names(self.rules)
-        self.observation_spaces = {agent: seat_space(self._table, history) for agent in self.possible_agents}
+        self.observation_spaces = {
+            agent: observation_space(seat_space(self._table, history), self._referee) for agent in self.possible_agents
+        }
         self.action_spaces = {
-            agent: Actions(self._table.num_actions, partial(self._legal, seat))
+            agent: action_space(self._table, self._referee, partial(self._legal, seat))
             for seat, agent in enumerate(self.possible_agents)
         }
         self.state_space = table_space(self._table)
@@ -76,7 +85,7 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Discrete(57), in the blind games Discrete(59); sampled without a mask it draws a legal action."""
+        """As in the AEC env; sampled without a mask it draws a legal action."""
         return self.action_spaces[agent]
 
     def reset(
@@ -90,13 +99,15 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         check_reset(seed, options, self.render_mode)
         self._table.reset(seed=self._first_seed if seed is None else seed, options=options)
         self._first_seed = None
+        if self._referee is not None:
+            self._referee.forget()
         self.agents = self.possible_agents[:]
         return self._views(), {agent: {} for agent in self.agents}
 
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Make the action of the seat whose turn it is; the others' actions are ignored.
+        """Make the action, with a clock (action, seconds), of the seat whose turn it is; the others' are ignored.
 
         Returns:
             observations, rewards, terminations, truncations, infos, each keyed by agent.
@@ -109,10 +120,9 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         mover = self.possible_agents[self._table.mover()]
         if not isinstance(actions, Mapping) or mover not in actions:
             raise ValueError(f"actions must be a dict with one of {mover}, whose turn it is, not {actions!r}")
-        rewards, done = self._table.play(action_id(actions[mover], self._table.num_actions))
+        rewards, done, told = act(self._table, self._referee, actions[mover])
         agents = self.agents
         broken = done and bool(broken_off(self._table)[0])
-        deal = {} if rewards is None else {"deal": self._table.finished.info(0)}
         if done:
             self.agents = []
         if self.render_mode == "human":
@@ -122,7 +132,7 @@ class parallel_env(ParallelEnv[str, Observation, int]):
             dict(zip(agents, rewards or [0.0] * len(agents), strict=True)),
             dict.fromkeys(agents, done and not broken),
             dict.fromkeys(agents, done and broken),
-            {agent: dict(deal) for agent in agents},
+            {agent: dict(told) for agent in agents},
         )
 
     def state(self) -> npt.NDArray[np.uint8]:
@@ -138,7 +148,10 @@ class parallel_env(ParallelEnv[str, Observation, int]):
         self._window.close()
 
     def _views(self) -> dict[str, Observation]:
-        return {agent: seat_view(self._table, seat, self._history) for seat, agent in enumerate(self.possible_agents)}
+        return {
+            agent: observation(seat_view(self._table, seat, self._history), self._referee)
+            for seat, agent in enumerate(self.possible_agents)
+        }
 
     def _legal(self, seat: int) -> npt.NDArray[np.int8]:
-        return self._table.see(seat)[1]
+        return observation({"action_mask": self._table.see(seat)[1]}, self._referee)["action_mask"]

@@ -73,6 +73,16 @@ _TIMES = ("_start", "_begun")  # counted in the engine's own steps
 _SNAPSHOT = ("rules", "overrides", "leader", "dealt", "dealt_stock", "moves", "over", "deal_index", "score", "stream")
 
 
+def _write(states: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
+    """``states[at] = values`` for what lies along the first axis; where that is several numbers, twice as fast."""
+    if states.ndim == 1:
+        states[at] = values
+    else:
+        states, values = states.reshape(len(states), -1), values.reshape(at.size, -1)
+        whole = np.dtype((np.void, states.shape[1] * states.itemsize))
+        states.view(whole).put(at, values.view(whole))
+
+
 class RowEngine:
     """A batch of deals of a blind game.
 
@@ -123,6 +133,15 @@ class RowEngine:
         self._hands = seats * self.rules.hand_size  # tiles dealt: where the stock begins in _order
         self._places = self.rules.hand_size + self.rules.leftover  # tiles that a row can have
         self._planes = 2 if self.rules.looked else 1  # where nobody has looked, the owner sees what everyone sees
+        # Two parts of an observation that are written in one piece: what each seat shows, and their rows.
+        self._parts = np.dtype(
+            {
+                "names": ["shown", "rows"],
+                "formats": [f"V{4 * seats}", f"V{2 * seats * self._places}"],
+                "offsets": [16, 16 + 4 * seats],
+                "itemsize": self.layout.nbytes,
+            }
+        )
         self._order = np.zeros((n, self.rules.num_tiles), np.uint8)  # the deal: rows from left to right, then the stock
         # bytes of the tiles face down, the rightmost lowest
         self._queue = np.zeros((n, seats, -(-self._places // 8)), np.uint64)
@@ -150,13 +169,7 @@ class RowEngine:
         self._score = np.zeros((n, seats), np.int64)  # of the match that runs
         self._over = np.zeros(n, bool)
         self._keys = np.zeros(n, np.uint64)
-        # Deals are made ahead, for many rows at a time: rows with _dealt >= _ready_to have used theirs up.
-        self._ahead = max(1, 32 // n)
-        self._ready: dict[str, np.ndarray] = {}  # deal number c of a row lies at c % _ahead
-        for name in _OF_DEAL:
-            state = getattr(self, name)
-            self._ready[name] = np.zeros((self._ahead, *state.shape), state.dtype)
-        self._ready_to = np.zeros(n, np.int64)
+        self._none_ready()
         self.finished = nothing(self.rules)
         self.reset(seed)
 
@@ -221,9 +234,7 @@ class RowEngine:
         self._advance(rows)
         self._begin(rows, self._lay_out(order.astype(np.uint8), seat, lead))
 
-    def _asked(
-        self, keys: np.ndarray, counts: np.ndarray, asked: list[Given] | None
-    ) -> dict[str, np.ndarray] | None:
+    def _asked(self, keys: np.ndarray, counts: np.ndarray, asked: list[Given] | None) -> dict[str, np.ndarray] | None:
         """The deals that are asked for, filled up from the next of each stream; None where nothing is asked."""
         if asked is None:
             return None
@@ -265,9 +276,7 @@ class RowEngine:
         else:
             self._deal_index[rows] += 1
 
-    def _new_episode(
-        self, rows: np.ndarray, deals: dict[str, np.ndarray] | None, asked: list[Given] | None
-    ) -> None:
+    def _new_episode(self, rows: np.ndarray, deals: dict[str, np.ndarray] | None, asked: list[Given] | None) -> None:
         self._advance(rows)
         if asked is not None:
             indices = np.array([-1 if one.deal_index is None else one.deal_index for one in asked])
@@ -280,18 +289,27 @@ class RowEngine:
 
     def _next_deal(self, rows: np.ndarray) -> None:
         """Begin the next deal of these rows' streams; the episode is counted by the caller."""
-        number = self._dealt.take(rows)
+        number, n = self._dealt.take(rows), self.num_envs
         if (number >= self._ready_to.take(rows)).any():
             stale = np.flatnonzero(self._dealt >= self._ready_to)
             numbers = self._dealt[stale] + np.arange(self._ahead)[:, None]
             keys = np.broadcast_to(self._keys[stale], numbers.shape)
             order, lot = shuffle_rows(self.rules, keys.ravel(), numbers.ravel())
+            at = (numbers % self._ahead * n + stale).ravel()
             for name, made in self._lay_out(order, *self._lead(order, lot, None)).items():
-                self._ready[name][numbers % self._ahead, stale] = made.reshape(*numbers.shape, *made.shape[1:])
+                if name not in self._ready:
+                    self._ready[name] = np.empty((self._ahead * n, *made.shape[1:]), made.dtype)
+                _write(self._ready[name], at, made)
             self._ready_to[stale] = numbers[-1] + 1
         self._dealt[rows] = number + 1
-        at = number % self._ahead
-        self._begin(rows, {name: made[at, rows] for name, made in self._ready.items()})
+        at = number % self._ahead * n + rows
+        self._begin(rows, {name: made.take(at, axis=0) for name, made in self._ready.items()})
+
+    def _none_ready(self) -> None:
+        """Deals are made ahead, for many rows at a time: rows with _dealt >= _ready_to have used theirs up."""
+        self._ahead = max(1, 32 // self.num_envs)
+        self._ready: dict[str, np.ndarray] = {}  # deal number c of a row lies at c % _ahead * N + row, once one is made
+        self._ready_to = np.zeros(self.num_envs, np.int64)
 
     def _lay_out(self, order: np.ndarray, leader: np.ndarray, lead: np.ndarray) -> dict[str, np.ndarray]:
         """Deals before the first action: `order` (n, num_tiles), `leader` (n,), `lead` (n,) place of the tile or -1."""
@@ -331,7 +349,7 @@ class RowEngine:
     def _begin(self, rows: np.ndarray, deals: dict[str, np.ndarray]) -> None:
         """Begin these deals, one a row."""
         for name, state in deals.items():
-            getattr(self, name)[rows] = state
+            _write(getattr(self, name), rows, state)
         self._mover[rows] = self._by[rows] = deals["_leader"]
         self._ends[rows] = _EMPTY
         for state in (self._laid, self._drawn, self._idle, self._turns, self._over):
@@ -390,19 +408,20 @@ class RowEngine:
         return rows * self.rules.seats + self._mover.take(rows)
 
     def _faces_at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What is seen of each row of tiles, (…, places), and where the mover's lies in it: (n, planes)."""
+        """What is seen of the mover's row, (n, planes, places), and where it lies in `_faces`, (n, planes)."""
         seats = self.rules.seats
         at = rows * (self._planes * seats) + self._mover.take(rows)
-        return self._faces.reshape(-1, self._places), at[:, None] + np.arange(0, self._planes * seats, seats)
+        at = at[:, None] + np.arange(0, self._planes * seats, seats)
+        return self._faces.reshape(-1, self._places).take(at, axis=0), at
 
     def _turn(self, rows: np.ndarray) -> None:
         """R4: the rightmost tile comes up; one that does not match goes to the left."""
         seat = self._seat_at(rows)
         queue, down = self._queue.reshape(-1, self._queue.shape[2]), self._down.reshape(-1)
-        words = queue[seat]
+        words = queue.take(seat, axis=0)
         code = words[:, 0] & np.uint64(0xFF)
         tile = (code & np.uint64(_TILE)).view(np.int64)
-        self._ring[self._time % len(self._ring), rows] = tile << 6 | self._mover.take(rows) << 12 | TURN
+        self._ring[self._time % len(self._ring)][rows] = tile << 6 | self._mover.take(rows) << 12 | TURN
         for w in range(words.shape[1]):
             words[:, w] >>= _BYTE
             if w + 1 < words.shape[1]:
@@ -415,22 +434,22 @@ class RowEngine:
         last = np.bitwise_count(others) - np.uint8(1)  # the place at the left
         # NumPy shifts out of the word give 0, and a place before the word is far out of it.
         shift = last.astype(np.uint64) * _BYTE
-        back = code * miss
+        code *= miss
         for w in range(words.shape[1]):
-            words[:, w] |= back << (shift - np.uint64(64 * w))
-        queue[seat] = words
+            words[:, w] |= code << (shift - np.uint64(64 * w))
+        _write(queue, seat, words)
+        faces, at = self._faces_at(rows)
+        flat = faces.reshape(-1)
+        flat[:-1] = flat[1:]
+        faces[:, :, -1] = 0
+        back = np.arange(0, flat.size, self._places).reshape(at.shape) + last[:, None]
+        flat[back] = ((_FACE.take(tile) | _PUBLIC) * miss)[:, None]
+        _write(self._faces.reshape(-1, self._places), at, faces)
         bit *= ~miss
         self._turned[rows] = bit
         down[seat] = others ^ bit
         lays |= self._wait(rows) * miss
         self._legal[rows] = lays
-        faces, at = self._faces_at(rows)
-        old = faces.take(at, axis=0)
-        new = np.empty_like(old)
-        new[:, :, :-1] = old[:, :, 1:]
-        new[:, :, -1] = 0
-        new[np.arange(len(rows)), :, last] = ((_FACE.take(tile) | _PUBLIC) * miss)[:, None]
-        faces[at] = new
 
     def _lay(self, rows: np.ndarray, acts: np.ndarray) -> np.ndarray:
         """R4, R6, R7: the turned tile, or an open one. Returns the rows that are out."""
@@ -457,16 +476,16 @@ class RowEngine:
         tile = self._order[rows, self._hands + self._drawn.take(rows)]
         self._drawn[rows] += 1
         queue = self._queue.reshape(-1, self._queue.shape[2])
-        words = queue[seat]
+        words = queue.take(seat, axis=0)
         for w in reversed(range(words.shape[1])):
             words[:, w] <<= _BYTE
             words[:, w] |= words[:, w - 1] >> np.uint64(56) if w else (tile | np.uint8(_LIES)).astype(np.uint64)
-        queue[seat] = words
+        _write(queue, seat, words)
         faces, at = self._faces_at(rows)
-        old = faces.take(at, axis=0)
-        old[:, :, 1:] = old[:, :, :-1].copy()
-        old[:, :, 0] = _HIDDEN
-        faces[at] = old
+        flat = faces.reshape(-1)
+        flat[1:] = flat[:-1]
+        faces[:, :, 0] = _HIDDEN
+        _write(self._faces.reshape(-1, self._places), at, faces)
         bit = _BIT.take(tile)
         self._down.reshape(-1)[seat] |= bit
         self._held[rows] |= bit
@@ -504,15 +523,17 @@ class RowEngine:
         legal |= _TURN_BIT * (self._down.take(seat) != 0)
         return legal
 
-    def _wait(self, rows: np.ndarray) -> np.ndarray:
-        """Decline, or draw while there is a stock."""
+    def _wait(self, rows: np.ndarray) -> Any:
+        """Decline, or draw while there is a stock: (n,) uint64, or one for all."""
+        if not self.rules.leftover:
+            return _PASS_BIT
         return _PASS_BIT | _DRAW_BIT * (self._drawn.take(rows) < self.rules.leftover)
 
     def _blocked(self, rows: Any) -> np.ndarray:
         """R8: no tile of any row matches, and no stock or a full round in which nobody laid or drew."""
-        dry = self._drawn[rows] == self.rules.leftover
-        dry |= self._idle[rows] >= self.rules.seats
-        dry &= self._held[rows] & _REACH.take(self._ends[rows]) == 0
+        dry = self._held[rows] & _REACH.take(self._ends[rows]) == 0
+        if self.rules.leftover:
+            dry &= (self._drawn[rows] == self.rules.leftover) | (self._idle[rows] >= self.rules.seats)
         return dry
 
     def _finish(
@@ -545,7 +566,9 @@ class RowEngine:
         by = self._by[rows]
         at = rows * self.rules.seats + self._clock.take(by + np.arange(self.rules.seats)[:, None])
         hands = self._down.take(at) | self._shown.take(at)
-        guard = (hands[0] != 0) & ~self._blocked(rows)
+        guard = self._turns.take(rows) >= GUARD_TURNS
+        if guard.any():
+            guard &= (hands[0] != 0) & ~self._blocked(rows)
         return score(self.rules, rows, hands, by, self.plies()[rows], guard)
 
     # -- looking ----------------------------------------------------------------------------------------------------
@@ -670,13 +693,14 @@ class RowEngine:
         first = np.arange(0, n * seats, seats)[:, None]
         at = self._around.take(viewer, axis=0)
         at += first
-        words[:, 4 : 4 + seats] = self._shown.take(at)
+        parts = words.view(self._parts)[:, 0]
+        parts["shown"] = self._shown.take(at).astype("<u4", copy=False).view(self._parts["shown"])[:, 0]
         if self._planes == 2:
             at += first
             at[:, 0] += seats if self.rules.memory == "perfect" else seats * self._is_first(viewer)
         words[:, -1] = 0  # its second half may be of no row
         rows = self._faces.reshape(-1, self._places).take(at, axis=0).reshape(n, -1)
-        words.view("<u2")[:, 8 + 2 * seats :][:, : rows.shape[1]] = rows
+        parts["rows"] = rows.astype("<u2", copy=False).view(self._parts["rows"])[:, 0]
         if self.episode == "match":
             words[:, 4] |= np.uint32(1 << 28) << (self._deal_index % 4).astype(np.uint32)
             words[:, 2] |= score_bits(self._score, viewer) << np.uint32(14)
@@ -686,6 +710,12 @@ class RowEngine:
         """R9: the first observation of the deal: as it is dealt, and again when the seat itself is first asked."""
         asked = (viewer == self._mover) & (self._turns < self.rules.seats) & (self._begun == self._time)
         return asked | (self._start == self._time)
+
+    def peeks(self) -> np.ndarray:
+        """Rows whose mover is shown its own tiles now and never again (R9), so it must be asked: (N,) bool."""
+        if self.rules.memory != "peek":
+            return np.zeros(self.num_envs, bool)
+        return self._is_first(self._mover)
 
     def history(self, seat: int | np.ndarray | None = None) -> np.ndarray:
         """The public events of the deal, oldest first.
@@ -723,8 +753,7 @@ class RowEngine:
         other.num_envs = len(rows)
         for name in (*_PER_ROW, *_TIMES):
             setattr(other, name, getattr(self, name)[rows])
-        other._ready_to = self._ready_to[rows]
-        other._ready = {name: made[:, rows] for name, made in self._ready.items()}
+        other._none_ready()  # most copies come back by `put` before they need another deal
         other._ring = np.empty((len(self._ring), len(rows)), np.int16)
         # Only the events of the deals that run are worth copying.
         recent = np.arange(int(other._start.min()), self._time) % len(self._ring)
@@ -776,10 +805,12 @@ class RowEngine:
         """All of one row as plain JSON values; :meth:`load` reads it.
 
         ``rows`` are the tiles face down from left to right, ``shown`` those that lie open, ``turned`` the one that must
-        be laid now; ``hands`` are all three. ``known`` says which of ``rows`` everyone has seen.
+        be laid now; ``hands`` are all three. ``known`` says which of ``rows`` everyone has seen. ``movers`` are the
+        seats of ``moves``.
         """
         one = self.take(np.array([row_number(row, self.num_envs)]))
         deal = one.record(0)
+        events = one.history(0)[0, : len(deal.moves)]
 
         def names(tiles: Sequence[int]) -> list[str]:
             return [tile_name(tile) for tile in tiles]
@@ -811,6 +842,7 @@ class RowEngine:
             "dealt_stock": names(deal.stock),
             "ends": None if ends[0] < 0 else ends,
             "moves": [row_action_name(action) for action in deal.moves],
+            "movers": (events >> 12).tolist(),
             "over": over,
             # An over row shows its whole end, so the result is read off it; `finished` knows only of the last step.
             "deal": one._result(np.zeros(1, np.int64)).info(0) if over else None,

@@ -136,7 +136,8 @@ class ChainSolo(LineEngine):
                 self._grown[0] = (1 if action < NUM_TILES else 2) if before != _EMPTY else 0
         else:
             self._grown[0] = 0
-            for block in (*np.split(self._tiles, 2), self._suits, self._sizes):
+            seats = self.rules.seats
+            for block in (self._tiles[:seats], self._tiles[seats:], self._suits, self._sizes):
                 first = block[0].item()
                 block[:-1] = block[1:]
                 block[-1] = first

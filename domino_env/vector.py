@@ -3,7 +3,7 @@
 All other seats are played by agents, asked in batches; one `step` makes the learner's actions and plays on until every
 row waits for the learner again. Autoreset is SAME_STEP: a row whose episode ends already shows the next one, and its
 last observation and info are in `infos["final_obs"]` and `infos["final_info"]`. An illegal action loses the deal 0:10
-(J2).
+(J2), or is judged (J), as is that of an agent. Only the learner's thought is timed: agents have no clock.
 
 An episode that ends before the learner has decided anything waits at its end with only the pass legal, and is reported
 by the next step: no result is lost.
@@ -16,15 +16,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from domino_env.decisions import Player
 from domino_env.engine import make_engine
+from domino_env.judge import THOUGHT
+from domino_env.judged import action_space, make_referee, observation_space, read_all
 from domino_env.lanes import Lanes, Options, Seeds
 from domino_env.rules import Rules
-from domino_env.view import Observation, action_ids, check_illegal, check_render_mode, draw, seat_space
+from domino_env.view import Observation, check_illegal, check_render_mode, draw, seat_space
 
 
 class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[Any]]):
@@ -45,6 +46,10 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         history: bool = False,
         skip_forced: bool = False,
         illegal: str = "lose",
+        judge: str | None = None,
+        decision: str = "continue",
+        clock: bool = False,
+        thought: float = THOUGHT,
         render_mode: str | None = None,
         seed: int | Sequence[int] | None = None,
         **rule_overrides: Any,
@@ -54,13 +59,14 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         if render_mode == "human":
             raise ValueError("a batch of tables has no window: choose render_mode 'ansi', 'rgb_array' or None")
         engine = make_engine(rules, num_envs, seed, episode=episode, fours=fours, **rule_overrides)
-        self._lanes = Lanes(engine, learner, partner, opponents, history, skip_forced, seed)
+        referee = make_referee(engine, judge, decision, clock, thought, illegal)
+        self._lanes = Lanes(engine, learner, partner, opponents, history, skip_forced, seed, referee)
         self.rules = engine.rules
         self.num_envs = engine.num_envs
         self.illegal = illegal
         self.render_mode = render_mode
-        self.single_observation_space = seat_space(engine, history)
-        self.single_action_space = spaces.Discrete(engine.num_actions)
+        self.single_observation_space = observation_space(seat_space(engine, history), referee)
+        self.single_action_space = action_space(engine, referee)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
@@ -91,26 +97,27 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         return self._lanes.observe(), {}
 
     def step(
-        self, actions: npt.NDArray[np.int64]
+        self, actions: Any
     ) -> tuple[Observation, npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Make one action of the learner in every row.
 
         Args:
-            actions: (N,) integers in 0..56, in the blind games 0..58.
+            actions: (N,) integers in 0..56, in the blind games 0..58; with a judge in 0..57, and with a clock a pair
+                of these and the seconds of thought, (N,) numbers >= 0.
 
         Returns:
             observations; rewards (N,) float32, the learner's points; terminations (N,) bool; truncations (N,) bool,
             deals that the guard of R8 broke off; infos: `deal` where a deal of a match ended, `final_obs` and
-            `final_info` where the episode did.
+            `final_info` where the episode did; with a judge `verdicts` that were given since the last step and `judge`,
+            the record of a deal that ended with sanctions.
 
         Raises:
             ValueError: wrong shape, dtype or range, or an illegal action if illegal="raise"; the rows are as they were.
         """
         lanes = self._lanes
-        rewards, ended, lost, told = lanes.step(
-            action_ids(actions, self.num_envs, self.single_action_space.n), self.illegal == "raise"
-        )
-        infos: dict[str, Any] = {}
+        numbers, seconds = read_all(lanes.engine, lanes.referee, actions)
+        rewards, ended, lost, told = lanes.step(numbers, self.illegal == "raise", seconds)
+        infos: dict[str, Any] = lanes.judge_info(~ended)
         going = told & ~ended
         if going.any():
             infos["deal"], infos["_deal"] = lanes.deal_info(going), going
@@ -135,6 +142,7 @@ class DominoVectorEnv(VectorEnv[Observation, npt.NDArray[np.int64], npt.NDArray[
         info: dict[str, Any] = {}
         if told.any():
             info["deal"], info["_deal"] = self._lanes.deal_info(told), told
+        info |= self._lanes.judge_info(ended)
         if lost.any():
             info["illegal"], info["_illegal"] = lost.copy(), lost
         infos |= {"final_obs": final, "_final_obs": ended.copy(), "final_info": info, "_final_info": ended.copy()}
@@ -164,8 +172,9 @@ def make_vec(
         partner: plays seat 2 for learner="seat"; an object with act(batch) or such a function; default: random legal.
         opponents: plays the other pair, or all other seats where there are no pairs; default: random legal.
         settings: `episode` ("deal" or "match"), `fours`, `history`, `skip_forced` (forced moves of the learner are
-            played for it), `illegal` ("lose" or "raise"), `render_mode` ("ansi" or "rgb_array"), `seed`, and any field
-            of the rules.
+            played for it), `illegal` ("lose" or "raise"), `judge` ("book" or "club"; then wrong acts of all seats are
+            judged), `decision`, `clock` and `thought` of the judge (see `domino_env.aec`), `render_mode` ("ansi" or
+            "rgb_array"), `seed`, and any field of the rules.
 
     Raises:
         ValueError: anything unknown, or a combination that cannot be played.

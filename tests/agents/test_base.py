@@ -22,12 +22,12 @@ class Spy:
 
 def test_list_agents__the_house_players_with_one_line_each():
     known = dict(list_agents())
-    assert set(known) >= {"random", "greedy", "double_first", "club"}
+    assert set(known) >= {"random", "greedy", "double_first", "club", "counter", "memory"}
     assert all(text and "\n" not in text for text in known.values())
 
 
 def test_make_agent__by_name_and_as_given():
-    for name in ("random", "greedy", "double_first", "club"):
+    for name in ("random", "greedy", "double_first", "club", "counter", "memory"):
         agent = make_agent(name)
         assert isinstance(agent, Agent) and agent.name == name
     spy = Spy()
@@ -60,6 +60,28 @@ def test_make_agent__options_in_the_name():
 def test_make_agent__says_what_is_wrong(text, says):
     with pytest.raises(ValueError, match=says):
         make_agent(text)
+
+
+def test_make_agent__refuses_a_game_that_the_agent_cannot_play():
+    """By name, with options, and as given; one line that says what it plays."""
+    for agent in ("club", "club:play_heavy=2", make_agent("club")):
+        with pytest.raises(ValueError, match=r"^club plays [^\n]*, not blitz$"):
+            make_agent(agent, "blitz")
+        assert make_agent(agent, "kozyol").name == "club"
+    plays_all = Spy()
+    for game in PRESETS:
+        assert make_agent(plays_all, game) is plays_all
+        for name in ("random", "greedy", "double_first"):
+            make_agent(name, game)
+        assert sum(_plays(name, game) for name in ("club", "counter", "memory")) == 1, "one rule player a game"
+
+
+def _plays(name: str, game: str) -> bool:
+    try:
+        make_agent(name, game)
+    except ValueError:
+        return False
+    return True
 
 
 def test_register_agent__name_once_and_writable(monkeypatch):

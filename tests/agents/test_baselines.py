@@ -8,11 +8,25 @@ from agents.baselines import MAXIMS, Club
 from domino_env import PRESETS, get_rules, make_engine
 from domino_env.deals import Streams
 from domino_env.observation import layout_of
-from domino_env.tiles import HIGH, LOW, NUM_TILES, PASS, action_index, action_name, tile_index, tiles_of
+from domino_env.tiles import (
+    DRAW,
+    HIGH,
+    LOW,
+    NUM_TILES,
+    PASS,
+    action_index,
+    action_name,
+    row_action_index,
+    row_action_name,
+    tile_index,
+    tiles_of,
+)
+from tests.agents.test_counter import duel
 
 NAMES = ["random", "greedy", "double_first", "club"]
+LINE = [name for name, rules in PRESETS.items() if not rules.chains and not rules.rows]
 GAMES = [
-    *((name, {}) for name in PRESETS),
+    *((name, {}) for name in LINE),
     ("sport_book", {"pairs": False}),
     ("sport_book", {"labelled_ends": True}),
     ("sport_book", {"seats": 2, "pairs": False}),
@@ -20,6 +34,15 @@ GAMES = [
     ("tiny_pairs", {"seats": 2, "pairs": False, "hand_size": 4}),
     ("puerto_rico", {"lead": "double_six"}),
 ]
+OTHERS = [  # that club does not play
+    ("blitz", {}),
+    ("blitz", {"seats": 7, "chain": "one"}),
+    ("blitz", {"pairs": True}),
+    ("blind_blitz", {"seats": 2}),
+    ("blind", {"seats": 3, "memory": "peek"}),
+    ("blind", {}),
+]
+CASES = [(name, *game) for game in GAMES + OTHERS for name in NAMES if name != "club" or game in GAMES]
 SEATS = ("me", "left", "partner", "right")
 
 
@@ -198,6 +221,55 @@ def test_double_first__doubles_then_heaviest():
     assert answer(agent, position("1-3 2-6", (1, 2))) == "2-6R"
 
 
+def choice(options: str, actions: int) -> Decisions:
+    """One decision between these actions, of 57 or 59."""
+    mask = np.zeros((1, actions), np.int8)
+    mask[0, [row_action_index(move) for move in options.split()]] = 1
+    return Decisions(np.zeros((1, 8), np.uint8), mask, np.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize("name", ["greedy", "double_first"])
+@pytest.mark.parametrize(
+    ("options", "move"),
+    [
+        ("1-3L 2-6R pass", "2-6R"),  # B3: goes on while it can lay
+        ("0-0L pass", "0-0L"),
+        ("pass turn", "turn"),  # R6
+        ("1-3L pass turn", "1-3L"),  # R7
+        ("pass draw", "pass"),  # R5
+    ],
+)
+def test_preference__goes_on_and_never_draws(name, options, move):
+    for actions in (57, 59) if "turn" not in options and "draw" not in options else (59,):
+        assert row_action_name(int(make_agent(name).act(choice(options, actions))[0])) == move
+
+
+def test_greedy__declines_because_drawing_loses():
+    """R5: on duplicate boards a greedy player that draws loses to one that declines."""
+    rules = get_rules("blind", seats=2)
+
+    class Draws:
+        name = "draws"
+
+        def act(self, batch):
+            return np.where(batch.mask[:, DRAW] == 1, DRAW, make_agent("greedy").act(batch))
+
+    mean, margin = duel(make_agent("greedy"), Draws(), rules, 100, 3)
+    assert mean - margin > 0
+
+
+def test_club__names_the_games_that_it_plays():
+    """Pairs on a line, one tile a turn: neither blitz, in pairs or not, nor the blind games."""
+    for game, overrides in OTHERS:
+        rules = get_rules(game, **overrides)
+        with pytest.raises(ValueError, match=rf"club plays games with one tile a turn .*sport_book.*, not {game}$"):
+            make_agent("club", rules)
+        with pytest.raises(ValueError, match=f"not {game}$"):
+            Club().act(decide(make_engine(rules, 2)))
+    for game, overrides in GAMES:
+        make_agent("club", get_rules(game, **overrides))
+
+
 def test_random__uniform_over_the_legal_actions():
     batch = position("1-3 1-5 2-6", (1, 2))
     many = Decisions(batch.obs.repeat(30_000, 0), batch.mask.repeat(30_000, 0), batch.seat.repeat(30_000))
@@ -223,20 +295,18 @@ def batch_without_rng(batch: Decisions) -> Decisions:
     return Decisions(batch.obs, batch.mask, batch.seat)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("game", "overrides"), GAMES, ids=str)
+@pytest.mark.parametrize(("name", "game", "overrides"), CASES, ids=str)
 def test_play__always_legal(name, game, overrides):
     """All seats by the same agent, over a thousand deals of every game: the engine refuses what is illegal."""
     agent = make_agent(name)
     engine = make_engine(game, 256, seed=5, **overrides)
     rng, deals = np.random.default_rng(1), 0
-    while deals < 1000:
+    while deals < (1000 if game in LINE else 300):
         engine.step(agent.act(decide(engine, agent, rng)))
         deals += len(engine.finished)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("game", "overrides"), GAMES, ids=str)
+@pytest.mark.parametrize(("name", "game", "overrides"), CASES, ids=str)
 def test_play__an_answer_depends_on_its_row_alone(name, game, overrides):
     agent = make_agent(name)
     engine = make_engine(game, 24, seed=9, **overrides)

@@ -18,6 +18,7 @@ from domino_env.judge import (
     Fixture,
     Violation,
     Withdrawal,
+    choices,
     fate,
     judge,
     matches_left,
@@ -123,17 +124,40 @@ def test_fine__by_occurrence(kind, earlier):
         assert recorded.winner == 0
 
 
+@pytest.mark.parametrize("earlier", range(4))
 @pytest.mark.parametrize("decision", range(3), ids=DECISIONS)
 @pytest.mark.parametrize("kind", FATES)
-def test_deal__by_decision(kind, decision):
-    """J3, J5: what becomes of the deal, and what the judge may decide."""
-    one = Violation(kind, None if kind == "no_culprit" else 2, decision=DECISIONS[decision])
+def test_deal__by_decision(kind, decision, earlier):
+    """J3, J5: what becomes of the deal, each time, and what the judge may decide."""
+    seat = None if kind == "no_culprit" else 2
+    before, one = times(kind, earlier, seat), Violation(kind, seat, decision=DECISIONS[decision])
     expected = FATES[kind][decision]
     if expected is None:
         with pytest.raises(ValueError, match=rf"{DECISIONS[decision]}.*{kind}.*J3"):
-            verdict("club", [], one)
+            verdict("club", before, one)
     else:
-        assert verdict("club", [], one).deal == expected
+        assert verdict("club", before, one).deal == expected
+
+
+def test_choices__are_what_the_judge_may_decide():
+    """J1, J3, J5: the decisions that a verdict takes, besides the default where there is nothing to decide."""
+    for rulebook, kinds in (("club", KINDS), ("book", BOOK)):
+        for kind in kinds:
+            allowed = []
+            for decision in DECISIONS:
+                try:
+                    verdict(rulebook, [], Violation(kind, None if kind == "no_culprit" else 0, decision=decision))
+                    allowed.append(decision)
+                except ValueError:
+                    continue
+            assert tuple(allowed) == (choices(rulebook, kind) or ("continue",))
+    assert choices("book", "show") == ("continue", "replay") and choices("book", "wrong_pass") == ()
+    with pytest.raises(ValueError, match="does not name 'no_rack'"):
+        choices("book", "no_rack")
+    with pytest.raises(ValueError, match="unknown violation 'cough'"):
+        choices("club", "cough")
+    with pytest.raises(ValueError, match="choose from book, club"):
+        choices("home", "show")
 
 
 def test_decision__is_to_continue_by_default():
@@ -212,6 +236,7 @@ def test_wrong_pass__corrected_before_the_next_move():
     found = verdict("club", [], one)
     assert (found.fine, found.deal, found.clause) == (25, "continue", "J4")
     assert judge("club", [], WON, [one]).points == (17, 25)
+    assert verdict("club", [one, replace(one, corrected=False)], one).count == 3, "it counts as any other wrong pass"
     with pytest.raises(ValueError, match="nothing to decide"):
         verdict("club", [], replace(one, decision="end"))
 

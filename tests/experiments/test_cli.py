@@ -10,9 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 
+from domino_env import get_rules
+from domino_env.match import Header, Played, Recorder, lay_out, next_deal
 from experiments import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,10 +130,23 @@ def examples(command: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [" ".join(example.split()) for example in found]
 
 
+def match_record(path: Path) -> None:
+    """A match that was played at random."""
+    rng = np.random.default_rng(0)
+    with Recorder.create(path, Header(get_rules("sport_club"), ("Ann", "Bob", "Cid", "Dot"))) as recorder:
+        while not recorder.standing.over:
+            engine = lay_out([recorder.standing], [next_deal(recorder.standing, 1)])
+            while not engine.over()[0]:
+                engine.step(engine.sample_legal(rng), autoreset=False)
+            recorder.append(Played(engine.record(0)))
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_of_the_help_run(command: str, here: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = examples(command, capsys)
     assert found, "every command has an example"
+    if command == "replay":
+        match_record(here / "match.jsonl")
     for example in found:
         words = re.sub(r"runs/[\w-]+-\d{8}-\d{6}", str(run), example).split()
         for option, value in QUICKLY.items():
@@ -162,6 +178,12 @@ def test_evaluate_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert only_json(capsys) == first, "the batch changes the speed alone"
     assert cli.main(words[:5]) == 0
     assert "greedy over random" in capsys.readouterr().out
+    words = ["evaluate", "greedy", "random", "--rules", "blind seats=2", "--boards", "20", "--words", "--json"]
+    assert cli.main(words) == 0
+    other = only_json(capsys)
+    assert list(other) == [*first, "words"] and other["rules"] == "blind seats=2" and other["words"]["end_on_rate"] > 0
+    assert cli.main("evaluate greedy random --rules blitz --boards 20 --words".split()) == 0
+    assert "rolls_per_deal" in capsys.readouterr().out
 
 
 def test_benchmark_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +248,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("domino-lab")
     assert cli.main([]) == 0
     shown = capsys.readouterr().out
-    for command in COMMANDS:
+    for command in [*COMMANDS, "play", "tournament"]:  # the examples of these two run in their own tests
         assert command.split()[0] in shown
 
 
