@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float32]
 class Rollout:
     """T decisions of D deals in the order of play: those of one ply lie together. Forced moves are not in it."""
 
-    obs: npt.NDArray[np.uint8]  # (T, nbytes) packed observation of the seat that decides, straightened
+    obs: npt.NDArray[np.uint8]  # (T, nbytes) packed observation of the seat that decides, straightened; then the words
     hidden: npt.NDArray[np.uint8]  # (T, 4 (seats - 1)) packed hands of the other seats, clockwise from the left
     legal: npt.NDArray[np.uint64]  # (T,) legal actions, bit a for action a, straightened like the two below
     action: npt.NDArray[np.int64]  # (T,)

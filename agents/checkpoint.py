@@ -24,10 +24,8 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from agents.networks import NETWORKS, Policy, make_actor
-from domino_env.observation import layout_of
+from agents.networks import NETWORKS, Policy, input_bits, make_actor
 from domino_env.rules import Rules, get_rules
-from domino_env.tiles import NUM_ACTIONS
 
 FORMAT = 1  # of the folder; moves when an older version could not read it
 LATEST = "latest"
@@ -63,7 +61,10 @@ class Checkpoint:
             rules = get_rules(said["name"], **said["overrides"])
         except (ValueError, TypeError) as error:
             raise CheckpointError(f"{self.folder}: its rules are not known here: {error}") from None
-        if dataclasses.asdict(rules) != said["fields"]:
+        known = said["fields"]
+        if isinstance(known, dict) and known.get("chain") == "one" and not rules.chains:
+            known = known | {"chain": "none"}  # what one tile a turn was called before there was blitz
+        if dataclasses.asdict(rules) != known:
             raise CheckpointError(f"{self.folder}: the preset {said['name']!r} has changed since this was trained")
         return rules
 
@@ -280,22 +281,27 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
     trained = checkpoint.rules
     if rules is not None and (wanted := get_rules(rules)) != trained:
         raise CheckpointError(f"{folder} was trained for {_called(trained)}, not for {_called(wanted)}")
-    layout = layout_of(trained)
     said = checkpoint.state.get("policy")
     if not isinstance(said, dict):
         raise CheckpointError(f"{folder}: {_STATE} does not say what network it holds")
     if said.get("network") not in NETWORKS:
         raise CheckpointError(f"{folder}: network {said.get('network')!r} is not known; known: {', '.join(NETWORKS)}")
-    for key, number in (("bits", layout.size), ("actions", NUM_ACTIONS)):
+    words = said.get("words", False)
+    if not isinstance(words, bool):
+        raise CheckpointError(f"{folder}: {_STATE} says words={words!r}; it is true or false")
+    for key, number in (("bits", input_bits(trained, words)), ("actions", trained.num_actions)):
         if said.get(key) != number:
             raise CheckpointError(f"{folder}: its network has {said.get(key)} {key}, this version has {number}")
     hidden = said.get("hidden")
     if not isinstance(hidden, list) or not hidden or not all(type(width) is int and width > 0 for width in hidden):
         raise CheckpointError(f"{folder}: its network has widths {hidden!r}; they are a list of whole numbers above 0")
-    actor = make_actor(said["network"], layout, hidden, torch.Generator())
+    try:
+        actor = make_actor(said["network"], trained, hidden, torch.Generator(), words)
+    except ValueError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
     ours = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
     fill(ours, {name: t for name, t in checkpoint.model.items() if name.startswith("actor.")}, str(folder))
-    return Policy(actor.requires_grad_(False), trained, str(folder), sample=sample)
+    return Policy(actor.requires_grad_(False), trained, str(folder), sample=sample, words=words)
 
 
 def _called(rules: Rules) -> str:

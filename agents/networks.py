@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from domino_env.decisions import Decisions
 from domino_env.observation import Layout, layout_of, unpack
 from domino_env.rules import Rules
-from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
+from domino_env.tiles import NUM_TILES, PASS
+from domino_env.words import feature_names, features
 
 #: Logit of an illegal action: its probability is exactly 0 beside any other; and it is finite: no NaN comes of it.
 ILLEGAL = torch.finfo(torch.float32).min
@@ -45,10 +46,10 @@ def to_bits(packed: npt.NDArray[np.uint8], dtype: torch.dtype, device: torch.dev
     return torch.from_numpy(bits).to(device).to(dtype)
 
 
-def to_mask(legal: npt.NDArray[np.uint64], device: torch.device | str = "cpu") -> Tensor:
-    """(N,) uint64 legal actions, bit a for action a, as (N, 57) bool."""
+def to_mask(legal: npt.NDArray[np.uint64], num_actions: int, device: torch.device | str = "cpu") -> Tensor:
+    """(N,) uint64 legal actions, bit a for action a, as (N, num_actions) bool."""
     data = legal.astype("<u8", copy=False).view(np.uint8).reshape(len(legal), 8)
-    bits = np.unpackbits(data, axis=1, count=NUM_ACTIONS, bitorder="little")
+    bits = np.unpackbits(data, axis=1, count=num_actions, bitorder="little")
     return torch.from_numpy(bits.view(np.bool_)).to(device)
 
 
@@ -60,7 +61,8 @@ def straighten(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """The same decisions with the line turned so that its left end is not the larger one.
 
-    The mirror of a line is the same game with left and right exchanged: networks need to know only one of the two.
+    The mirror of a line is the same game with left and right exchanged: networks need to know only one of the two. With
+    them change the ends that a turn has grown (B3, `chain="one"`); what a blind game adds lies at no end.
 
     Args:
         obs: (N, nbytes) packed observations; legal: (N,) uint64, bit a for action a.
@@ -78,6 +80,12 @@ def straighten(
     flipped = left > right
     swap = (left ^ right) * flipped
     words[:, place.start // 32] ^= (swap | swap << np.uint32(suits)) << np.uint32(place.start % 32)
+    if (grown := layout.slices.get("grown")) is not None:
+        if grown.stop - grown.start != 2 or grown.start % 32 == 31:
+            raise ValueError("what the turn has grown must be two bits in one word of the layout, left and right")
+        pair = words[:, grown.start // 32] >> np.uint32(grown.start % 32)
+        swap = (pair ^ pair >> np.uint32(1)) & np.uint32(1) * flipped
+        words[:, grown.start // 32] ^= (swap | swap << np.uint32(1)) << np.uint32(grown.start % 32)
     half = np.uint64(NUM_TILES)
     exchange = (legal ^ legal >> half) & np.uint64((1 << NUM_TILES) - 1)
     exchange *= flipped
@@ -87,7 +95,30 @@ def straighten(
 def mirrored(actions: npt.NDArray[np.int64], flipped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """The actions (N,) with left and right exchanged in the rows that are `flipped`."""
     other = np.where(actions < NUM_TILES, actions + NUM_TILES, actions - NUM_TILES)
-    return np.where(flipped & (actions != PASS), other, actions)
+    return np.where(flipped & (actions < PASS), other, actions)
+
+
+# -- the words of the game -------------------------------------------------------------------------------------------
+
+
+def input_bits(rules: Rules, words: bool) -> int:
+    """Bits that a network reads of one decision: the observation, and whole bytes of the words where it reads them."""
+    return layout_of(rules).size + (-(-len(feature_names(rules)) // 8) * 8 if words else 0)
+
+
+def with_words(
+    obs: npt.NDArray[np.uint8], history: npt.NDArray[np.int16], leader: npt.NDArray[np.int64], rules: Rules
+) -> npt.NDArray[np.uint8]:
+    """Packed observations and behind them the words of the game, which do not depend on how the line is turned.
+
+    Args:
+        obs: (N, nbytes); history: (N, T) public events as the same seats see them; leader: (N,) clockwise from them.
+
+    Returns:
+        (N, nbytes + bytes of the words) uint8.
+    """
+    words = np.packbits(features(history, rules, leader), axis=1, bitorder="little")
+    return np.concatenate([obs, words], axis=1)
 
 
 # -- the masked categorical ------------------------------------------------------------------------------------------
@@ -175,29 +206,34 @@ def _torso(inputs: int, hidden: Sequence[int], generator: torch.Generator) -> nn
 
 
 class MLP(nn.Module):
-    """Observation (N, bits) -> logits (N, 57)."""
+    """Observation, and words, (N, bits) -> logits (N, actions)."""
 
-    def __init__(self, layout: Layout, hidden: Sequence[int], generator: torch.Generator) -> None:
+    def __init__(self, rules: Rules, hidden: Sequence[int], generator: torch.Generator, words: bool = False) -> None:
         super().__init__()
-        self.torso = _torso(layout.size, hidden, generator)
-        self.head = Dense(hidden[-1], NUM_ACTIONS, False, 0.01, generator)
+        self.torso = _torso(input_bits(rules, words), hidden, generator)
+        self.head = Dense(hidden[-1], rules.num_actions, False, 0.01, generator)
 
     def forward(self, x: Tensor) -> Tensor:
         return cast(Tensor, self.head(self.torso(x)))
 
 
 class PublicPrivate(nn.Module):
-    """Observation (N, bits) -> logits (N, 57) = head(public(what all see) * private(own hand))."""
+    """Observation, and words, (N, bits) -> logits (N, actions) = head(public(what all see) * private(own hand)).
 
-    def __init__(self, layout: Layout, hidden: Sequence[int], generator: torch.Generator) -> None:
+    For the games on an open line: in a blind one nobody holds a hand of its own.
+    """
+
+    def __init__(self, rules: Rules, hidden: Sequence[int], generator: torch.Generator, words: bool = False) -> None:
         super().__init__()
-        hand = layout.slices["hand"]
+        hand = layout_of(rules).slices.get("hand")
+        if hand is None:
+            raise ValueError(f"network public_private needs a hand, and {rules.name} has none; choose mlp")
         if hand.start != 0:
             raise ValueError(f"the hand must be the first slice of the layout, it begins at bit {hand.start}")
         self.split = hand.stop
-        self.public_torso = _torso(layout.size - self.split, hidden, generator)
+        self.public_torso = _torso(input_bits(rules, words) - self.split, hidden, generator)
         self.private_torso = _torso(self.split, hidden, generator)
-        self.head = Dense(hidden[-1], NUM_ACTIONS, False, 0.01, generator)
+        self.head = Dense(hidden[-1], rules.num_actions, False, 0.01, generator)
 
     def public(self, x: Tensor) -> Tensor:
         """(N, width) of observations (N, bits); the own hand is not read."""
@@ -208,7 +244,7 @@ class PublicPrivate(nn.Module):
         return cast(Tensor, self.private_torso(hands))
 
     def join(self, public: Tensor, private: Tensor) -> Tensor:
-        """(N, 57) logits of the two branches."""
+        """(N, actions) logits of the two branches."""
         return cast(Tensor, self.head(public * private))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -227,12 +263,18 @@ class Critic(nn.Module):
         return cast(Tensor, self.head(self.torso(x)).squeeze(1))
 
 
-def make_actor(kind: str, layout: Layout, hidden: Sequence[int], generator: torch.Generator) -> nn.Module:
-    """The policy network called `kind`, "mlp" or "public_private"."""
+def make_actor(
+    kind: str, rules: Rules, hidden: Sequence[int], generator: torch.Generator, words: bool = False
+) -> nn.Module:
+    """The policy network of a game called `kind`, "mlp" or "public_private"; with `words` it also reads these.
+
+    Raises:
+        ValueError: an unknown kind, or one that this game cannot have.
+    """
     if kind == "mlp":
-        return MLP(layout, hidden, generator)
+        return MLP(rules, hidden, generator, words)
     if kind == "public_private":
-        return PublicPrivate(layout, hidden, generator)
+        return PublicPrivate(rules, hidden, generator, words)
     raise ValueError(f"unknown network {kind!r}; choose from {', '.join(NETWORKS)}")
 
 
@@ -247,12 +289,14 @@ class Policy:
     """
 
     sees_everything = False
-    needs_history = False
 
     BLOCK = 256
 
-    def __init__(self, actor: nn.Module, rules: Rules, name: str = "policy", *, sample: bool = False) -> None:
+    def __init__(
+        self, actor: nn.Module, rules: Rules, name: str = "policy", *, sample: bool = False, words: bool = False
+    ) -> None:
         self.actor = actor
+        self.needs_history = words  # the words of the game are read off it
         self.rules = rules
         self.layout = layout_of(rules)
         self.name = name
@@ -268,11 +312,11 @@ class Policy:
         return mirrored(policy.sample(torch.from_numpy(batch.rng.random(len(batch)))).numpy(), flipped)
 
     def probabilities(self, batch: Decisions) -> npt.NDArray[np.float32]:
-        """(N, 57) float32 probabilities of the actions, exactly 0 for illegal ones."""
+        """(N, actions) float32 probabilities of the actions, exactly 0 for illegal ones."""
         policy, flipped = self._distribution(batch)
         probabilities = policy.probs.numpy()
-        actions = np.arange(NUM_ACTIONS)
-        turned = probabilities[:, mirrored(actions, np.ones(NUM_ACTIONS, np.bool_))]
+        actions = np.arange(self.rules.num_actions)
+        turned = probabilities[:, mirrored(actions, np.ones(len(actions), np.bool_))]
         return np.where(flipped[:, None], turned, probabilities)
 
     def _distribution(self, batch: Decisions) -> tuple[MaskedCategorical, npt.NDArray[np.bool_]]:
@@ -284,9 +328,14 @@ class Policy:
         legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
         packed = np.packbits(batch.obs, axis=1, bitorder="little")
         obs, words, flipped = straighten(packed, legal.view("<u8")[:, 0], self.layout)
-        x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, self.layout.size)
+        if self.needs_history:
+            if batch.history is None:
+                raise ValueError(f"{self.name} reads the words of the game: it needs batch.history")
+            leader = batch.obs[:, self.layout.slices["leader"]].argmax(axis=1)
+            obs = with_words(obs, batch.history, leader, self.rules)
+        x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, 8 * obs.shape[1])
         x[:count] = to_bits(obs, torch.float32)
         device = next(self.actor.parameters()).device
         with torch.inference_mode():
             logits = torch.cat([self.actor(block.to(device)).cpu() for block in x.split(self.BLOCK)])[:count]
-            return MaskedCategorical(logits, to_mask(words)), flipped
+            return MaskedCategorical(logits, to_mask(words, self.rules.num_actions)), flipped

@@ -1,10 +1,10 @@
-"""PPO self-play: four seats share one network and play each other (Schulman and others 2017).
+"""PPO self-play: all seats share one network and play each other (Schulman and others 2017). It plays every game.
 
 An update is a number of fresh deals, played to their end; forced moves are played without asking the network and are
-not learned from. The default critic sees all four hands, and the advantages of a deal are one sequence through all
-its seats, in the sign of the leader's pair (`advantage: deal`): what one seat does is judged at the very next
-decision, whoever makes it. With `advantage: seat` every seat has a sequence of its own decisions, and the critic sees
-what the seat sees.
+not learned from. The default critic sees all hands, and the advantages of a deal are one sequence through all its
+seats, in the sign of the leader's side (`advantage: deal`): what one seat does is judged at the very next decision,
+whoever makes it. That needs two sides. With `advantage: seat` every seat has a sequence of its own decisions, and the
+critic sees what the seat sees; where each plays for itself, a critic that saw all hands was no better for its price.
 
 The actor and the critic share nothing, so each learns on a core of its own, and the result is the same to the bit
 however the threads are scheduled and however many there are. All chance of an update follows from (seed, number of
@@ -33,16 +33,20 @@ from agents.networks import (
     Critic,
     MaskedCategorical,
     Policy,
+    input_bits,
     make_actor,
     mirrored,
     straighten,
     to_bits,
     to_mask,
+    with_words,
 )
 from domino_env.engine import Engine, make_engine
 from domino_env.line import select_bit
+from domino_env.observation import layout_of
 from domino_env.rules import Rules, get_rules
-from domino_env.tiles import NUM_ACTIONS, PASS
+from domino_env.scoring import BLOCK, GUARD, OUT, Finished
+from domino_env.tiles import PASS
 
 T = TypeVar("T")
 
@@ -78,6 +82,7 @@ class PPOConfig:
     network: Literal["mlp", "public_private"] = "mlp"
     hidden: list[int] = field(default_factory=lambda: [256, 256])
     critic_hidden: list[int] = field(default_factory=lambda: [256, 256])
+    words: bool = False  # the networks also read the words of the game (domino_env/words.py); playing takes longer
     advantage: Literal["deal", "seat"] = "deal"
     deals: int = 2048  # played for each update
     epochs: int = 2
@@ -136,6 +141,8 @@ class PPOConfig:
         rules = self.get_rules()
         if self.advantage == "deal" and rules.num_sides != 2:
             raise ValueError("advantage", f"deal needs two sides, {rules.name} has {rules.num_sides}; use seat")
+        if self.network == "public_private" and "hand" not in layout_of(rules).slices:
+            raise ValueError("network", f"public_private needs a hand, and {rules.name} has none; use mlp")
         for name in self.opponents:  # now, not after an hour of training
             if self.opponents.count(name) > 1:
                 raise ValueError("opponents", f"each is named once, {name} is not")
@@ -311,9 +318,9 @@ class Trainer:
         self._engines = [make_engine(self.rules, size, seed=0) for size in sizes]
         self.layout = self._engines[0].layout
         generator = torch.Generator().manual_seed(config.seed)
-        self.actor = Learner(make_actor(config.network, self.layout, config.hidden, generator), config)
+        self.actor = Learner(make_actor(config.network, self.rules, config.hidden, generator, config.words), config)
         self.central = config.advantage == "deal"
-        inputs = self.layout.size + (32 * (self.rules.seats - 1) if self.central else 0)
+        inputs = input_bits(self.rules, config.words) + (32 * (self.rules.seats - 1) if self.central else 0)
         self.critic = Learner(Critic(inputs, config.critic_hidden, generator), config)
         self.updates = 0  # so far, from the run's start; so are the next four
         self.decisions = 0  # learned from
@@ -342,7 +349,7 @@ class Trainer:
 
     def policy(self, name: str = "policy") -> Policy:
         """The agent that the present network is; it goes on learning with the network."""
-        return Policy(self.actor.network, self.rules, name)
+        return Policy(self.actor.network, self.rules, name, words=self.config.words)
 
     # -- keeping --
 
@@ -366,7 +373,8 @@ class Trainer:
         """What one must know to build the actor again, as plain data."""
         config = self.config
         return {
-            "network": config.network, "hidden": config.hidden, "bits": self.layout.size, "actions": NUM_ACTIONS,
+            "network": config.network, "hidden": config.hidden, "words": config.words,
+            "bits": input_bits(self.rules, config.words), "actions": self.rules.num_actions,
         }  # fmt: skip
 
     def counters(self) -> dict[str, Any]:
@@ -409,7 +417,7 @@ class Trainer:
         self.deals += config.deals
         errors = rollout.advantage  # targets - values
         return {
-            **_deal_figures([part.tally for part in played]),
+            **_deal_figures(self.rules, [part.tally for part in played]),
             **actor,
             **critic,
             "losses/explained_variance": float(1 - errors.var() / max(rollout.target.var(), 1e-12)),
@@ -434,30 +442,35 @@ class Trainer:
         seats, count = self.rules.seats, engine.num_envs
         leader = engine.leader()
         rewards = np.zeros((count, seats), np.float32)
-        tally = _Tally(deals=count)
+        tally = _Tally(count)
         plies: list[tuple[npt.NDArray[Any], ...]] = []
         live = np.arange(count)
+        mover = engine.to_move()  # never told from the plies: a turn may have several actions
         while len(live):
             bits = engine.legal_bits()
             actions = select_bit(bits, np.zeros(len(bits), np.uint8))
             free = np.flatnonzero(engine.legal_count() > 1)
             if len(free):
-                mover = engine.to_move()[free]
+                seat = mover[free]
                 obs = engine.observe(packed=True)[free]
-                around = (mover[:, None] + np.arange(1, seats)) % seats
+                around = (seat[:, None] + np.arange(1, seats)) % seats
                 hidden = np.take_along_axis(engine.hands()[free], around, axis=1).astype("<u4").view(np.uint8)
                 obs, legal, flipped = straighten(obs, bits[free], self.layout)
+                if self.config.words:
+                    led = (leader[live[free]] - seat) % seats
+                    obs = with_words(obs, engine.history()[free], led, self.rules)
                 chosen, logprob = self._choose(obs, legal, rng.random(len(free)))
                 actions[free] = mirrored(chosen, flipped)
-                plies.append((obs, hidden, legal, chosen, logprob, live[free], mover))
-            passed = actions == PASS
+                plies.append((obs, hidden, legal, chosen, logprob, live[free], seat))
             reward, done = engine.step(actions, autoreset=False)
-            tally.count(engine, passed)
+            before, mover = mover, engine.to_move()
+            tally.count(actions, mover != before, engine.finished)
             ended = np.flatnonzero(done)
             if len(ended):
                 rewards[live[ended]] = reward[ended]
                 going = np.flatnonzero(~done)
-                live = live[going]
+                live, mover = live[going], mover[going]
+                tally.keep(going)
                 if len(live):
                     engine = engine.take(going)
         tally.returns = float(rewards[np.arange(count), leader].sum())
@@ -469,7 +482,7 @@ class Trainer:
         """Samples an action for each observation; (n,) actions and (n,) their log-probabilities."""
         with torch.inference_mode():
             logits = self.actor.fast(to_bits(_padded(obs, 64), self.dtype, self.device))[: len(obs)]
-            policy = MaskedCategorical(logits, to_mask(legal, self.device))
+            policy = MaskedCategorical(logits, to_mask(legal, self.rules.num_actions, self.device))
             action = policy.sample(torch.from_numpy(uniforms).to(self.device))
             return action.cpu().numpy(), policy.log_prob(action).cpu().numpy()
 
@@ -528,7 +541,7 @@ class Trainer:
                 logits = self.actor.fast(to_bits(rollout.obs[rows], self.dtype, self.device))
                 result = surrogate(
                     logits,
-                    to_mask(rollout.legal[rows], self.device),
+                    to_mask(rollout.legal[rows], self.rules.num_actions, self.device),
                     self._tensor(rollout.action[rows]),
                     self._tensor(rollout.logprob[rows]),
                     self._tensor(advantage[rows]),
@@ -568,28 +581,43 @@ class Trainer:
 # -- counting --------------------------------------------------------------------------------------------------------
 
 
-@dataclass
 class _Tally:
-    """How some deals went."""
+    """How some deals go, counted step by step."""
 
-    deals: int
-    actions: int = 0
-    passes: int = 0
-    rolls: int = 0  # lays after which the next seat had to pass
-    outs: int = 0
-    points: float = 0.0  # of the winners
-    returns: float = 0.0  # rewards of the leaders
+    def __init__(self, deals: int) -> None:
+        self.deals = deals
+        self.actions = 0
+        self.lays = 0
+        self.passes = 0  # 56 in a turn without a lay; after one it is a stop (B3, R6)
+        self.rolls = 0  # turns with a lay after which the next seat laid nothing in its turn
+        self.ended = np.zeros(3, np.int64)  # deals by outcome
+        self.points = 0.0  # of the winners
+        self.returns = 0.0  # rewards of the leaders
+        self._laid = np.zeros(deals, np.bool_)  # (deals that run,) the mover has laid in this turn
+        self._before = np.zeros(deals, np.bool_)  # (deals that run,) the turn before this one had a lay
 
-    def count(self, engine: Engine, passed: npt.NDArray[np.bool_]) -> None:
-        """Counts the step that the engine has just made."""
-        self.actions += len(passed)
-        self.passes += int(passed.sum())
-        must_pass = engine.legal_bits() == np.uint64(1 << PASS)
-        self.rolls += int((must_pass & ~passed & ~engine.over()).sum())
-        ended = engine.finished
-        if len(ended):
-            self.outs += int((ended.outcome == 0).sum())
-            self.points += float(np.abs(ended.rewards[:, 0]).sum())
+    def count(self, actions: npt.NDArray[np.int64], turned: npt.NDArray[np.bool_], finished: Finished) -> None:
+        """Counts a step.
+
+        Args:
+            actions: (n,) one for each deal that runs; turned: (n,) bool, they ended the mover's turn.
+            finished: the deals that ended.
+        """
+        lays = actions < PASS
+        laid = self._laid | lays
+        self.actions += len(actions)
+        self.lays += int(lays.sum())
+        self.passes += int((~laid & (actions == PASS)).sum())
+        self.rolls += int((turned & ~laid & self._before).sum())
+        self._before = np.where(turned, laid, self._before)
+        self._laid = laid & ~turned
+        if len(finished):
+            self.ended += np.bincount(finished.outcome, minlength=3)
+            self.points += float(finished.rewards.max(axis=1).sum())
+
+    def keep(self, rows: npt.NDArray[np.int64]) -> None:
+        """Goes on with these of the deals that run."""
+        self._laid, self._before = self._laid[rows], self._before[rows]
 
 
 @dataclass
@@ -598,17 +626,21 @@ class _Played:
     tally: _Tally
 
 
-def _deal_figures(tallies: Sequence[_Tally]) -> dict[str, float]:
+def _deal_figures(rules: Rules, tallies: Sequence[_Tally]) -> dict[str, float]:
+    """How the deals of an update went, by TensorBoard tag."""
+
     def total(name: str) -> float:
         return float(sum(getattr(tally, name) for tally in tallies))
 
-    deals, actions, passes = total("deals"), total("actions"), total("passes")
-    return {
+    deals, actions = total("deals"), total("actions")
+    ended = np.sum([tally.ended for tally in tallies], axis=0) / deals
+    figures = {
         "charts/episodic_return": total("returns") / deals,
         "charts/episodic_length": actions / deals,
-        "domino/out_rate": total("outs") / deals,
-        "domino/block_rate": 1 - total("outs") / deals,
-        "domino/pass_rate": passes / actions,
-        "domino/rolled_rate": total("rolls") / (actions - passes),
+        "domino/out_rate": float(ended[OUT]),
+        "domino/block_rate": float(ended[BLOCK]),
+        "domino/pass_rate": total("passes") / actions,
+        "domino/rolled_rate": total("rolls") / max(total("lays"), 1),
         "domino/points": total("points") / deals,
     }
+    return figures | ({"domino/guard_rate": float(ended[GUARD])} if rules.rows else {})

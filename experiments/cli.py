@@ -1,4 +1,4 @@
-"""The `domino` command: train, evaluate, benchmark, replay, agents, rules.
+"""The `domino` command: train, evaluate, benchmark, replay, play, tournament, agents, rules.
 
 A user's mistake (an unknown name, a wrong type, a missing file, a folder that is no run) is one line on standard error
 and exit code 2; an agent that fails is exit code 1, Ctrl-C is 130. With `--json` standard output holds one JSON object
@@ -16,6 +16,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 EXTRAS = {
     package: extra
     for extra, packages in {
-        "train": "torch tensorboard safetensors yaml rich typer scipy matplotlib",
+        "train": "torch tensorboard safetensors yaml rich typer scipy networkx matplotlib",
         "render": "PIL pygame",
         "peers": "dominoes pyspiel open_spiel rlcard sb3_contrib stable_baselines3",
     }.items()
@@ -76,7 +77,7 @@ except KeyboardInterrupt:  # nobody is there yet to catch it
 
 if TYPE_CHECKING:
     from domino_env import Rules
-    from experiments.replay import Replay
+    from experiments.replay import MatchReplay, Replay
 
 app = typer.Typer(
     name="domino",
@@ -132,7 +133,7 @@ def train(
     seed: Annotated[int | None, typer.Option(min=0, help="The same as seed=N.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a self-play pair and say what it wins.
+    """Train a player of any game by self-play and say what it wins.
 
     Example: domino train configs/quick.yaml seed=2 total_minutes=1
 
@@ -171,7 +172,7 @@ def evaluate(
     a: Annotated[str, typer.Argument(metavar="A", help="An agent's name (`domino agents`) or a checkpoint folder.")],
     b: Annotated[str, typer.Argument(metavar="B", help="The agent to measure it against.")],
     boards: Annotated[
-        int, typer.Option(min=2, help="Duplicate boards: deals, each played twice with the pairs crossed.")
+        int, typer.Option(min=2, help="Duplicate boards: deals, each played twice with the sides crossed.")
     ] = 2000,
     seed: Seed = 0,
     rules: Annotated[
@@ -181,20 +182,27 @@ def evaluate(
     batch: Annotated[int, typer.Option(min=1, help="Boards at a time; changes the speed, never the result.")] = 4096,
     time_limit: Annotated[float | None, typer.Option(help="Seconds a decision may take; left out: no limit.")] = None,
     forfeit: Annotated[bool, typer.Option("--forfeit", help="A deal in which an agent fails is lost 0:10.")] = False,
+    words: Annotated[
+        bool, typer.Option("--words", help="Also how often the words of the game came up: rolls, ends on, long ends …")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Play duplicate boards between two agents and print A's points a deal with a 95 % interval.
 
+    Without pairs (blitz, the blind games) A has every seat once at the two tables, and the points are those of a seat.
+
     Example: domino evaluate greedy random --boards 2000 --seed 7
 
     Example: domino evaluate runs/quick-1-20261130-120000/checkpoints/latest greedy --json
+
+    Example: domino evaluate greedy random --rules blitz --boards 500 --words
     """
     with _undisturbed():
         from experiments.evaluate import AgentError, evaluate as play
     policy, game = "forfeit" if forfeit else "raise", _game(rules)
     with _stdout_kept(as_json), _progress("boards") as show:
         try:
-            result = play(a, b, game, boards, seed, batch, show, on_error=policy, time_limit=time_limit)
+            result = play(a, b, game, boards, seed, batch, show, on_error=policy, time_limit=time_limit, words=words)
         except AgentError as error:
             raise typer.TyperException(str(error)) from error
     if as_json:
@@ -208,6 +216,7 @@ def benchmark_engine(
     rows: Annotated[int | None, typer.Option(min=1, help="Rows of the batch; left out: 1024, 4096 and 16384.")] = None,
     seconds: Annotated[float, typer.Option(min=0.01, max=3600, help="How long to measure.")] = 8.0,
     peers: Annotated[bool, typer.Option("--peers", help="Also run the peers that are installed.")] = False,
+    games: Annotated[bool, typer.Option("--games", help="Also hold blitz and the blind games against sport.")] = False,
     seed: Seed = 0,
     rules: RulesName = "sport_book",
     as_json: Json = False,
@@ -219,7 +228,7 @@ def benchmark_engine(
     from experiments import benchmark
 
     with _stdout_kept(as_json), _status() as say:
-        result = benchmark.engine(rules, rows, seconds, seed, peers, say)
+        result = benchmark.engine(rules, rows, seconds, seed, peers, say, games)
     if as_json:
         _print_json(result)
         return
@@ -241,6 +250,13 @@ def benchmark_engine(
         f"An engine of {memory['rows']:,} rows holds {memory['held']} MB, {memory['peak']} MB at most with its answers."
     )
     _show_peers(result, "moves/s")
+    if games:
+        table = Table("game", "rows", "moves/s", "per CPU second", "times slower than sport", "goal")
+        for row in result["games"]:
+            goal = result["game_goals"].get(row["rules"])
+            speeds = (f"{row[key]:,}" for key in ("rows", "moves_per_second", "moves_per_cpu_second"))
+            table.add_row(row["rules"], *speeds, f"{row['times_slower']:.2f}", f"{goal:g} at most" if goal else "")
+        out.print(table)
 
 
 @benchmark_app.command("train")
@@ -271,7 +287,10 @@ def benchmark_train(
 
 @app.command()
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Deals, one a line; # begins a comment line.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Deals in text, one a line, # begins a comment; or the record of a match."),
+    ],
     deal: Annotated[
         int | None, typer.Option("--deal", min=1, metavar="N", help="Only the N-th deal of the file.")
     ] = None,
@@ -287,39 +306,180 @@ def replay(
     png: Annotated[
         Path | None, typer.Option("--png", metavar="OUT", help="Write the position as a PNG picture.")
     ] = None,
+    drop_cut: Annotated[
+        bool, typer.Option("--drop-cut", help="Leave out the last line of a record if it was cut while it was written.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print deals from a file, or step through them.
+    """Print deals from a file, or a match from its record, or step through them.
 
     Example: domino replay deals.txt --deal 1 --step
 
-    Example: domino replay deals.txt --deal 1 --move 5 --png table.png
+    Example: domino replay match.jsonl --deal 3 --move 5 --png table.png
     """
-    from experiments.replay import read
+    from experiments.replay import MatchReplay, read
 
-    replays = read(file)
+    found = read(file, drop_cut=drop_cut)
+    match, replays = (found, found.deals) if isinstance(found, MatchReplay) else (None, found)
     if deal is not None:
         if deal > len(replays):
-            raise ValueError(f"--deal {deal}: {file} holds deals 1 to {len(replays)}")
+            raise ValueError(f"--deal {deal}: {file} holds {f'deals 1 to {len(replays)}' if replays else 'no deals'}")
         replays = replays[deal - 1 : deal]
     if step and move is not None:
         raise ValueError("--step shows every position and --move shows one: choose")
     if move is not None:
         for one in replays:
-            if move >= len(one.positions):
-                raise ValueError(f"--move {move}: the deal of line {one.line} has moves 0 to {len(one.positions) - 1}")
+            if move > len(one.deal.moves):
+                raise ValueError(f"--move {move}: the deal of line {one.line} has moves 0 to {len(one.deal.moves)}")
     if svg or png:
-        if len(replays) > 1:
-            raise ValueError(f"a picture shows one deal: choose with --deal 1 to --deal {len(replays)}")
+        if len(replays) != 1:
+            which = f"choose with --deal 1 to --deal {len(replays)}" if replays else f"{file} holds none"
+            raise ValueError(f"a picture shows one deal: {which}")
         if step:
             raise ValueError("a picture shows one position: choose with --move, not --step")
-        _draw(replays[0].positions[-1 if move is None else move], svg, png)
+        _draw(replays[0].position(move), svg, png)
     if as_json:
-        _print_json({"file": str(file), "deals": [one.as_dict() for one in replays]})
-    else:
+        shown = []
         for one in replays:
-            if not _show_replay(one, move, step):
+            plain = one.as_dict() if match is None else match.deal_dict(one)
+            shown.append(plain if move is None else {**plain, "position": one.position(move)})
+        _print_json({"file": str(file), **({} if match is None else match.as_dict()), "deals": shown})
+    elif match is None:
+        for one in replays:
+            heading = (
+                f"line {one.line}: {one.deal.rules.name}, seat {one.deal.leader} leads, {len(one.deal.moves)} moves"
+            )
+            if not _show_replay(one, heading, move, step):
                 break
+    else:
+        _show_match(match, replays, deal is not None, move, step)
+
+
+@app.command()
+def play(
+    seat: Annotated[str, typer.Option("--as", metavar="SEAT", help="Your seat: seat_0, seat_1, …")] = "seat_0",
+    partner: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGENT", help="Who faces you, in pairs: an agent or a checkpoint; left out: a strong one."
+        ),
+    ] = None,
+    opponents: Annotated[
+        str | None, typer.Option(metavar="AGENT", help="Who sits at the other seats; left out: a strong one.")
+    ] = None,
+    rules: Annotated[
+        str, typer.Option(help='A preset\'s name, then what differs: "blitz seats=6"; `domino rules` lists all.')
+    ] = "sport_book",
+    episode: Annotated[str, typer.Option(metavar="deal|match", help="One deal, or a match of fours.")] = "deal",
+    fours: Annotated[int | None, typer.Option(min=1, help="Length of a match, four deals each; left out: one.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of all chance; left out: another at every call.")] = None,
+    lang: Annotated[str, typer.Option(metavar="en|ru", help="Language of the table.")] = "en",
+    hint: Annotated[
+        str | None, typer.Option(metavar="AGENT", help="Who is asked when you type hint; left out: a strong one.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the match record to this new file, a deal a line.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Your name in the record.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(metavar="book|club", help="Wrong acts are judged by this rulebook, not refused.")
+    ] = None,
+) -> None:
+    """Play a deal or a match in the terminal. Type help at the table to see what you may type.
+
+    Example: domino play --as seat_0 --partner club --opponents greedy
+
+    Example: domino play --rules sport_club --episode match --fours 1 --record match.jsonl --lang ru
+    """
+    with _undisturbed():
+        from experiments.play import PlayerError, play as sit_down
+    options: dict[str, Any] = {"episode": episode, "fours": fours, "seed": seed, "lang": lang, "judge": judge}
+    try:
+        sit_down(seat, partner, opponents, _game(rules), record=record, hint=hint, name=name, **options)
+    except PlayerError as error:
+        raise typer.TyperException(str(error)) from error
+
+
+@app.command()
+def tournament(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE] [PAIR]...",
+            help="Pairs: club, mixed=club+greedy (two partners), north=club&greedy (a team of two pairs). A YAML file "
+            "may name them, and whatever else is asked for.",
+        ),
+    ] = None,
+    system: Annotated[str | None, typer.Option(metavar="round_robin|swiss", help="Left out: round_robin.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Left out: seven of swiss; of a round robin until all have met.")
+    ] = None,
+    fours: Annotated[int | None, typer.Option(min=1, help="Length of a match, four deals each; left out: one.")] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="single|team", help="team: the same deals at two tables, the pairs crossed.")
+    ] = None,
+    rules: Annotated[str | None, typer.Option(help="A preset's name, then what differs; left out: sport_book.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(metavar="book|club", help="Who judges a pair that errs; left out: it is an error.")
+    ] = None,
+    withdraw: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=ROUND", help="The pair leaves before this round (J6); may be given again."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of all chance in the tournament; left out: 0.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=1024, help="Processes; they change the speed, never the result.")
+    ] = 1,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the records go; left out: a new one in runs.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Go on with a tournament.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Play a tournament of pairs, every deal in the record, and print the standings.
+
+    Example: domino tournament club greedy "mixed=club+greedy" --fours 2 --seed 7 --out spring
+
+    Example: domino tournament a=club b=greedy c=random --system swiss --rounds 3 --table team --workers 2 --json
+    """
+    with _undisturbed():
+        from experiments import tournament as play
+        from experiments.tables import PairError
+    words = list(words or [])
+    if resume is not None:
+        given = (system, rounds, fours, table, rules, judge, withdraw, seed, out)
+        if words or any(value is not None for value in given):
+            raise ValueError(f"--resume {resume} goes on with what was asked for; beside it only --workers and --json")
+        config, folder = play.load(resume), resume
+    else:
+        fields = {
+            **{"system": system, "rounds": rounds, "fours": fours, "table": table, "judge": judge, "seed": seed},
+            **({} if rules is None else {"rules": (game := _game(rules)).name, "rule_overrides": game.overrides()}),
+            **({} if withdraw is None else {"withdraw": dict(map(_leaves, withdraw))}),
+        }
+        file = words.pop(0) if words and words[0].endswith((".yaml", ".yml")) else None
+        config = play.plan(words, file, {key: value for key, value in fields.items() if value is not None})
+        folder = out or Path("runs") / time.strftime("tournament-%Y%m%d-%H%M%S")
+    with _stdout_kept(as_json):
+        try:
+            with _progress("deals") as show:
+                result = play.run(config, folder, workers, show)
+        except PairError as error:
+            raise typer.TyperException(f"{error}; once it is mended: domino tournament --resume {folder}") from error
+        except KeyboardInterrupt:
+            print(f"interrupted; go on with: domino tournament --resume {folder}", file=sys.stderr)
+            raise
+    if as_json:
+        _print_json(result)
+    else:
+        _show_tournament(result)
+
+
+def _leaves(text: str) -> tuple[str, int]:
+    name, _, number = text.rpartition("=")
+    if not name or not re.fullmatch("[0-9]{1,9}", number):
+        raise ValueError(f"--withdraw {text!r}: write NAME=ROUND, the round before which the pair leaves")
+    return name, int(number)
 
 
 @app.command()
@@ -451,18 +611,53 @@ def _show_evaluation(figures: dict[str, Any]) -> None:
     out = _out()
     interval = f"({figures['low']:+.2f} to {figures['high']:+.2f}, 95 %)"
     boards = f"{figures['boards']:,} duplicate boards of {figures['rules']}, seed {figures['seed']}"
-    shares = ("win", "tie", "loss", "out_rate", "block_rate")
+    shares = ("win", "tie", "loss", "out_rate", "block_rate", "guard_rate")
     out.print(
         f"{figures['a']} over {figures['b']}: {figures['points_per_deal']:+.2f} points a deal {interval}, {boards}",
         markup=False,  # a folder may be called [x]
         soft_wrap=True,
     )
-    out.print("  ".join(f"{key} {figures[key]:.1%}" for key in shares))
+    out.print("  ".join(f"{key} {figures[key]:.1%}" for key in shares if key in figures))
+    if "words" in figures:
+        out.print("  ".join(f"{key} {value:.3g}" for key, value in figures["words"].items()))
     if figures.get("errors"):
         out.print(
             f"{figures['errors']} deals forfeited because an agent failed; the first: {figures['faults'][0]}",
             markup=False,
         )
+
+
+def _show_tournament(figures: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    out = _out()
+    heads = {
+        **{"place": "", "pair": "pair", "match_points": "points", "played": "matches", "won": "won", "tied": "tied"},
+        **{"lost": "lost", "byes": "byes", "buchholz": "Buchholz", "head_to_head": "head-to-head", "net": "net"},
+        **{"deals": "deals", "warnings": "warnings", "out": "out"},
+    }
+    rows = figures["standings"]
+    optional = {"byes": 0, "warnings": 0, "out": None, "head_to_head": None}  # left out where they say nothing
+    shown = [key for key in rows[0] if key not in optional or any(row[key] != optional[key] for row in rows)]
+    title = f"{figures['system'].replace('_', ' ')}, {figures['rounds']} rounds of {figures['rules']}"
+    table = Table(title=escape(f"{title}, seed {figures['seed']}"))
+    for key in shown:
+        table.add_column(heads[key], justify="left" if key in ("pair", "out") else "right")
+    for row in rows:
+        table.add_row(*(escape("-" if row[key] is None else f"{row[key]}") for key in shown))
+    out.print(table)
+    out.print("Places go by: " + "; then ".join(figures["tie_breaks"]) + ".", markup=False, highlight=False)
+    cross = Table("points a deal (95 %)", *(escape(name) for name in figures["players"]))
+    for i, name in enumerate(figures["players"]):
+        cells = ["-" if point is None else f"{point:+.2f}" for point in figures["points"][i]]
+        for j, (low, high) in enumerate(zip(figures["low"][i], figures["high"][i])):
+            if low is not None and high is not None:
+                cells[j] += f" ({low:+.2f} to {high:+.2f})"
+        cross.add_row(escape(name), *cells)
+    out.print(cross)
+    out.print(
+        f"{figures['boards']:,} boards; every deal is in {figures['folder']}/records", markup=False, soft_wrap=True
+    )
 
 
 def _show_peers(result: dict[str, Any], unit: str) -> None:
@@ -484,18 +679,34 @@ def _show_peers(result: dict[str, Any], unit: str) -> None:
         )
 
 
-def _show_replay(one: Replay, move: int | None, step: bool) -> bool:
+def _show_replay(one: Replay, heading: str, move: int | None, step: bool) -> bool:
     """Prints the asked positions of a deal; False where the person at the terminal has had enough."""
     from domino_env import render
 
-    positions = one.positions if step else [one.positions[-1 if move is None else move]]
+    positions = one.positions if step else [one.position(move)]
     asks = step and sys.stdin.isatty() and sys.stdout.isatty()
-    print(f"line {one.line}: {one.deal.rules.name}, seat {one.deal.leader} leads, {len(one.deal.moves)} moves")
+    print(heading)
     for number, position in enumerate(positions):
         print(render.text(position, color=sys.stdout.isatty()))
         if asks and number + 1 < len(positions) and input("Enter: on, q: leave ").strip().lower() == "q":
             return False
     return True
+
+
+def _show_match(match: MatchReplay, replays: Sequence[Replay], chosen: bool, move: int | None, step: bool) -> None:
+    """Prints a match, or one deal of it: what the record says, and the positions that are asked for."""
+    print("\n".join(match.heading()))
+    for one in replays:
+        print()
+        heading = "\n".join(match.opening(one))
+        if not (chosen or step or move is not None):
+            print(heading)
+        elif not _show_replay(one, heading, move, step):
+            return
+        if move is None:  # what comes after the position is not told
+            print("\n".join(match.outcome(one)))
+    if not chosen:
+        print("", *match.ending(), sep="\n")
 
 
 def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:

@@ -1,9 +1,11 @@
 """Who is better, and by how much: duplicate boards with an interval.
 
 A board is a deal and its leader, played twice with the sides crossed: side A first sits at the even seats, then at the
-odd ones (S13). The value of a board is the mean of A's net points (S9) over its two tables; leaders rotate over boards.
-Chance is keyed on (seed, board, ply), alike at both tables, so an agent scores exactly 0 against its own copy, and
-nothing depends on how many boards are played at once.
+odd ones (S13). The value of a board is the mean of A's net points (S9) over its two tables. Where each seat plays for
+itself (blitz, the blind games) A has every seat once at the two tables together, and the value of a board is the mean
+of A's points over these seats, be they two or eight: what a player gains a deal by being an A among As and Bs. Leaders
+rotate over the boards, unless a tile decides (K1, B2, R3). Chance is keyed on (seed, board, ply), alike at both tables,
+so an agent scores exactly 0 against its own copy, and nothing depends on how many boards are played at once.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from agents.base import Agent, decide, make_agent
 from domino_env.deals import Streams, boards as duplicate_boards
 from domino_env.engine import Engine, make_engine
 from domino_env.rules import Rules, get_rules
-from domino_env.scoring import BLOCK, OUT
-from domino_env.tiles import NUM_ACTIONS, action_name
+from domino_env.scoring import BLOCK, GUARD, OUT
+from domino_env.words import rates
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -38,7 +40,8 @@ _KEYS = [  # of the JSON (design.md)
     *("points_per_deal", "low", "high", "win", "tie", "loss", "out_rate", "block_rate"),
 ]
 _SHOWN = 20  # faults kept as text
-_FORFEITED = -1  # beside OUT and BLOCK
+_WORD_BOARDS = 1024  # the words of the game are counted on the first boards: histories take room
+_FORFEITED = -1  # beside OUT, BLOCK and GUARD
 
 
 class AgentError(RuntimeError):
@@ -58,23 +61,33 @@ class Result:
     rules: str  # name of the rules, with what was overridden
     boards: int
     seed: int
-    points_per_deal: float  # mean over boards of A's net points a deal
+    points_per_deal: float  # mean over boards of A's net points a deal; without pairs, of one seat of A's
     low: float  # 95 % interval of it over boards, Student's t
     high: float
-    win: float  # share of the 2 * boards deals in which A's net points are positive
+    win: float  # share of the 2 * boards deals in which A's net points (of all its seats) are positive
     tie: float  # zero
     loss: float  # negative
     out_rate: float  # share of all deals that ended with a seat out, whichever side it was of
-    block_rate: float  # share of all deals that ended blocked; with the forfeited ones the three make 1
+    block_rate: float  # share of all deals that ended blocked; with those below the shares make 1
+    guard_rate: float = 0.0  # share of all deals that the guard broke off (R8), at 0 points
     errors: int = 0  # deals forfeited because an agent failed
     faults: tuple[str, ...] = ()  # the first of these failures in words
+    words: dict[str, float] | None = None  # where asked for: domino_env.words.rates of the deals of the first boards
     values: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)  # (boards,) value of each
 
     def to_dict(self) -> dict[str, Any]:
-        """The keys of `domino evaluate --json`; `errors` and `faults` are there only when a deal was forfeited."""
+        """The keys of `domino evaluate --json`.
+
+        `guard_rate` is there only when a deal was broken off, `errors` and `faults` when one was forfeited, `words`
+        when it was asked for.
+        """
         record = {name: getattr(self, name) for name in _KEYS}
+        if self.guard_rate:
+            record["guard_rate"] = self.guard_rate
         if self.errors:
             record |= {"errors": self.errors, "faults": list(self.faults)}
+        if self.words is not None:
+            record["words"] = self.words
         return record
 
 
@@ -89,6 +102,7 @@ def evaluate(
     *,
     on_error: str = "raise",
     time_limit: float | None = None,
+    words: bool = False,
 ) -> Result:
     """Play two sides against each other on duplicate boards.
 
@@ -97,13 +111,15 @@ def evaluate(
     Args:
         a, b: an agent or its name, see `make_agent`; a tuple of two is a pair of different partners, the first at the
             lower seat.
-        rules: the game. Without pairs A has every second seat, and its net points are the sum over its seats.
+        rules: the game. Without pairs, too, A has every second seat: of five, three at one table and two at the other.
         boards: how many, at least 2; boards 0 .. boards - 1 of the seed.
         seed: of deals and chance, a whole number >= 0.
         batch: boards played at once; only speed and memory depend on it.
         progress: called with (boards played, boards) after each batch.
-        on_error: "raise", or "forfeit": a deal in which an agent fails counts 0:10 and is counted in `errors`.
+        on_error: "raise", or "forfeit": a deal in which an agent fails counts 0:10 against its side and is counted in
+            `errors`.
         time_limit: seconds a decision may take, as mean over a call; None: no limit. Looked at when the call returns.
+        words: also count the words of the game in the deals of the first 1024 boards.
 
     Raises:
         AgentError: an agent fails (on_error="raise").
@@ -120,14 +136,14 @@ def evaluate(
         raise ValueError(f"time_limit={time_limit!r} must be positive seconds, or None")
     made: dict[str, Agent] = {}
     sides = [_side(side, game, made) for side in (a, b)]
-    match = _Match(game, int(seed), [agents for _, agents in sides], on_error == "raise", time_limit)
+    match = _Match(game, int(seed), [agents for _, agents in sides], on_error == "raise", time_limit, words)
     net, ended = np.zeros((2, boards), dtype=np.int64), np.zeros((2, boards), dtype=np.int64)
     for start in range(0, boards, batch):
         stop = min(start + batch, boards)
         net[:, start:stop], ended[:, start:stop] = match.play(start, stop - start)
         if progress is not None:
             progress(stop, boards)
-    values = net.sum(axis=0) / 2  # halves: their sum is exact in any order
+    values = net.sum(axis=0) / (2 if game.pairs else game.seats)  # deals, or seats of A's
     mean = float(values.mean())
     margin = float(stats.t.ppf((1 + CONFIDENCE) / 2, boards - 1) * values.std(ddof=1) / np.sqrt(boards))
     return Result(
@@ -144,8 +160,10 @@ def evaluate(
         loss=float((net < 0).mean()),
         out_rate=float((ended == OUT).mean()),
         block_rate=float((ended == BLOCK).mean()),
+        guard_rate=float((ended == GUARD).mean()),
         errors=int((ended == _FORFEITED).sum()),
         faults=tuple(str(error) for error in sorted(match.faults, key=lambda e: (e.board, e.table))[:_SHOWN]),
+        words=rates(np.concatenate(match.histories), game) if match.histories else None,
         values=values,
     )
 
@@ -168,9 +186,10 @@ class _Match:
     """Plays the boards of one evaluation."""
 
     def __init__(
-        self, rules: Rules, seed: int, sides: list[list[Agent]], strict: bool, time_limit: float | None
+        self, rules: Rules, seed: int, sides: list[list[Agent]], strict: bool, time_limit: float | None, words: bool
     ) -> None:
-        self.rules, self.seed, self.strict, self.time_limit = rules, seed, strict, time_limit
+        self.rules, self.seed, self.strict, self.time_limit, self.words = rules, seed, strict, time_limit, words
+        self.histories: list[npt.NDArray[np.int16]] = []  # of deals that ended, for the words of the game
         self.faults: list[AgentError] = []
         self.agents: list[Agent] = []
         for agent in (agent for side in sides for agent in side):
@@ -188,11 +207,12 @@ class _Match:
         """Play `count` boards from number `start` on.
 
         Returns:
-            (2, count) A's net points, and (2, count) how each deal ended, by table and board.
+            (2, count) A's net points, those of its seats added up, and (2, count) how each deal ended, by table and
+            board.
         """
-        hands, leader = duplicate_boards(self.rules, self.seed, start, count)
         engine = make_engine(self.rules, 2 * count, seed=0)
-        engine.deal(np.concatenate([hands, hands]), np.concatenate([leader, leader]))
+        dealt = duplicate_boards(self.rules, self.seed, start, count)
+        engine.deal(*(np.concatenate([part, part]) for part in dealt))
         net, ended = np.zeros(2 * count, dtype=np.int64), np.zeros(2 * count, dtype=np.int64)
         live = np.arange(2 * count)
         while len(live):
@@ -213,6 +233,9 @@ class _Match:
                 even = over.rewards[:, 0] if self.rules.pairs else over.rewards[:, ::2].sum(axis=1)
                 net[live[over.rows]] = np.where(table[over.rows] == 0, even, -even)
                 ended[live[over.rows]] = over.outcome
+                few = over.rows[start + live[over.rows] % count < _WORD_BOARDS]
+                if self.words and len(few):
+                    self.histories.append(engine.take(few).history(0))
                 live = live[~done]
                 if len(live):
                     engine = engine.take(~done)
@@ -224,7 +247,8 @@ class _Match:
         actions = mask.argmax(axis=1)
         bad = np.zeros(len(actions), dtype=bool)
         plies = engine.plies()
-        who = np.where(engine.legal_count() > 1, self.seating[table, engine.to_move()], -1)
+        free = (engine.legal_count() > 1) | engine.peeks()
+        who = np.where(free, self.seating[table, engine.to_move()], -1)
         streams = Streams.of(self.seed, board * _PLIES + plies)
         for i, agent in enumerate(self.agents):
             rows = np.flatnonzero(who == i)
@@ -258,12 +282,13 @@ class _Match:
         if self.time_limit is not None and taken > self.time_limit * len(rows):
             what = f"time-out: {taken:.3g} s for {len(rows)} decisions, the limit is {self.time_limit:g} s for one"
             return answer, {int(row): (what, None) for row in rows}
-        playable = (answer >= 0) & (answer < NUM_ACTIONS)
+        playable = (answer >= 0) & (answer < self.rules.num_actions)
         playable[playable] = question.mask[playable, answer[playable]] == 1
         faults: dict[int, _Fault] = {}
         for j in np.flatnonzero(~playable):
-            legal = " ".join(action_name(int(action)) for action in np.flatnonzero(question.mask[j]))
-            faults[int(rows[j])] = f"answered {_name(int(answer[j]))}, legal are {legal}", None
+            legal = " ".join(self.rules.action_name(int(action)) for action in np.flatnonzero(question.mask[j]))
+            said = self.rules.action_name(int(answer[j])) if 0 <= answer[j] < self.rules.num_actions else answer[j]
+            faults[int(rows[j])] = f"answered {said}, legal are {legal}", None
         return answer, faults
 
     def _ask_singly(
@@ -297,7 +322,3 @@ def _checked(answer: Any, rows: int) -> Ints:
         got = f"{array.dtype} of shape {array.shape}"
         raise _WrongAnswer(f"answered {got} instead of one whole number for each of {rows} rows")
     return array.astype(np.int64)
-
-
-def _name(action: int) -> str:
-    return action_name(action) if 0 <= action < NUM_ACTIONS else str(action)

@@ -29,7 +29,7 @@ from torch.utils.tensorboard.summary import hparams as hparams_summary
 TAGS: dict[str, str] = {
     # CleanRL's names, so that its dashboards and scripts fit.
     "charts/SPS": "decisions a second since the run's start",
-    "charts/episodic_return": "mean reward of a deal to the leader's pair",
+    "charts/episodic_return": "mean reward of a deal to its leader",
     "charts/episodic_length": "mean actions of a deal, passes included",
     "charts/learning_rate": "learning rate of this update",
     "charts/entropy_coef": "weight of the entropy bonus in this update",
@@ -49,9 +49,16 @@ TAGS: dict[str, str] = {
     # How the deals of self-play went.
     "domino/out_rate": "part of the deals that ended with a seat out",
     "domino/block_rate": "part of the deals that ended blocked",
-    "domino/pass_rate": "part of the actions that were passes",
-    "domino/rolled_rate": "part of the lays that made the next opponent pass",
+    "domino/guard_rate": "part of the deals that the guard broke off (R8; blind games only)",
+    "domino/pass_rate": "part of the actions that were passes; in a turn with a lay 56 is a stop, and none",
+    "domino/rolled_rate": "part of the lays after whose turn the next seat laid nothing in its own",
     "domino/points": "mean points of the winner of a deal",
+    # Words of the game (domino_env/words.py) in deals that the policy plays against itself, at every evaluation.
+    "words/rolls_per_deal": "lays of a deal after whose turn an opponent passed",
+    "words/end_on_rate": "part of the positions with an end on some suit",
+    "words/long_end_rate": "part of the positions with a long end on some suit",
+    "words/cut_off_double_rate": "part of the positions with a cut-off double",
+    "words/fewest_holder_share": "part of the positions of won deals whose fewest-holder was of the side that went out",
     # Where the time goes, seconds of this update (evaluation: of this evaluation).
     "time/rollout_seconds": "playing",
     "time/learning_seconds": "gradient steps",

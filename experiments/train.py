@@ -30,6 +30,7 @@ from agents.checkpoint import CheckpointError
 from agents.ppo import PPOConfig, Trainer
 from domino_env.deals import Streams
 from domino_env.engine import make_engine
+from domino_env.words import rates
 from experiments import config as configs
 from experiments.config import ConfigError
 from experiments.curve import draw_curve
@@ -40,8 +41,11 @@ from experiments.metrics import Metrics, opponent_tag, run_folder
 #: Seeds of the duplicate boards: those of the end are never looked at on the way.
 WAY_BOARDS, END_BOARDS = 1, 2
 
+#: Deals that the policy plays against itself at an evaluation, to be looked at.
+SAMPLE_DEALS = 256
+
 #: What a resume cannot change: another game or network, or what the run's folder is called by and where it lies.
-_FIXED = ("seed", "runs_dir", "rules", "rule_overrides", "network", "hidden", "critic_hidden", "advantage")
+_FIXED = ("seed", "runs_dir", "rules", "rule_overrides", "network", "hidden", "critic_hidden", "words", "advantage")
 
 
 def train(
@@ -274,7 +278,7 @@ def _look(run: _Run, metrics: Metrics) -> str:
         _log(metrics, result, step)
     for name, tensor in trainer.model().items():
         metrics.histogram(f"weights/{name}", tensor, step)
-    metrics.image("deal", sample_deal(trainer, trainer.updates), step)
+    _log_deals(run, metrics)
     metrics.scalar("time/evaluation_seconds", time.perf_counter() - begin, step)
     metrics.flush()
     return "  ".join(f"{r.points_per_deal:+.2f} over {r.b}" for r in results)
@@ -290,16 +294,43 @@ def _log(metrics: Metrics, result: Result, step: int) -> None:
     metrics.scalar(opponent_tag(result.b, "points_per_deal_high"), result.high, step)
 
 
-def sample_deal(trainer: Trainer, number: int) -> np.ndarray:
-    """A deal that the present policy plays against itself, drawn at its end: (height, width, 3) uint8."""
+def _log_deals(run: _Run, metrics: Metrics) -> None:
+    """Deals that the present policy plays against itself: the first is drawn, in all of them the words are counted."""
     from domino_env import render
 
+    trainer = run.trainer
+    first, histories = sample_deals(trainer, trainer.updates, SAMPLE_DEALS)
+    metrics.image("deal", render.rgb(first), trainer.decisions)
+    words = rates(histories, trainer.rules)
+    metrics.scalars({f"words/{name}": value for name, value in words.items()}, trainer.decisions)
+
+
+def sample_deals(trainer: Trainer, number: int, deals: int) -> tuple[dict[str, Any], np.ndarray]:
+    """Deals that the present policy plays against itself; the first is the same however many there are.
+
+    Args:
+        number: seed of the deals; deals: how many, at least 1.
+
+    Returns:
+        The snapshot of the first one at its end, and the histories of all in the order in which they end:
+        (deals, T) int16, as seat 0 sees them.
+    """
     policy = trainer.policy()
-    engine = make_engine(trainer.rules, 1, seed=number)
-    streams = Streams.of(number, np.arange(1))
-    while not engine.over()[0]:
-        engine.step(policy.act(decide(engine, policy, streams)), autoreset=False)
-    return render.rgb(engine.snapshot(0))
+    engine = make_engine(trainer.rules, deals, seed=number)
+    streams = Streams.of(number, np.arange(deals))
+    live = np.arange(deals)
+    histories: list[np.ndarray] = []
+    first: dict[str, Any] = {}
+    while len(live):
+        _, done = engine.step(policy.act(decide(engine, policy, streams)), autoreset=False)
+        if done.any():
+            if done[0] and live[0] == 0:
+                first = engine.snapshot(0)
+            histories.append(engine.take(done).history(0))
+            live, streams = live[~done], streams.take(~done)
+            if len(live):
+                engine = engine.take(~done)
+    return first, np.concatenate(histories)
 
 
 def _finish(run: _Run, metrics: Metrics) -> dict[str, Any]:
@@ -311,7 +342,7 @@ def _finish(run: _Run, metrics: Metrics) -> dict[str, Any]:
         _log(metrics, one, trainer.decisions)
     for name, tensor in trainer.model().items():
         metrics.histogram(f"weights/{name}", tensor, trainer.decisions)
-    metrics.image("deal", sample_deal(trainer, trainer.updates), trainer.decisions)
+    _log_deals(run, metrics)
     metrics.scalar("time/evaluation_seconds", time.perf_counter() - begin, trainer.decisions)
     metrics.hparams(configs.flat(config), {opponent_tag(one.b): one.points_per_deal for one in results})
     result = {
@@ -343,7 +374,7 @@ def _show(result: dict[str, Any]) -> None:
     out.print(
         f"{result['decisions']:,} decisions in {result['seconds']:,.0f} s of training: "
         f"{result['decisions'] / max(result['seconds'], 1e-9):,.0f} a second. "
-        f"The pair plays as an agent: {result['run']}/checkpoints/latest",
+        f"It plays as an agent: {result['run']}/checkpoints/latest",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from agents import checkpoint, make_agent
+from agents.base import decide
 from agents.checkpoint import CheckpointError, describe_rules, fill, load, load_policy, resolve, resume, save
-from agents.networks import make_actor
+from agents.networks import input_bits, make_actor
 from domino_env import get_rules, make_engine
 from domino_env.decisions import Decisions
 from domino_env.observation import layout_of
@@ -27,7 +28,7 @@ FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
 def contents(size: int = 8, **changes: Any) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, Any]]:
     """What a small trainer would save."""
     layout = layout_of(RULES)
-    actor = make_actor("mlp", layout, [size], torch.Generator().manual_seed(1))
+    actor = make_actor("mlp", RULES, [size], torch.Generator().manual_seed(1))
     model = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
     state = {
         "algorithm": "ppo",
@@ -184,7 +185,7 @@ def question() -> Decisions:
 def test_a_policy_plays_from_its_folder(tmp_path: Path) -> None:
     folder = written(tmp_path)
     policy = load_policy(folder)
-    actor = make_actor("mlp", layout_of(RULES), [8], torch.Generator().manual_seed(1))
+    actor = make_actor("mlp", RULES, [8], torch.Generator().manual_seed(1))
     batch = question()
     with torch.no_grad():
         logits = actor(torch.from_numpy(batch.obs).float())
@@ -210,6 +211,8 @@ def test_a_policy_that_does_not_fit_is_refused(tmp_path: Path) -> None:
             ({"network": "gru"}, "network 'gru' is not known; known: mlp, public_private"),
             ({"bits": 192}, "its network has 192 bits, this version has 256"),
             ({"actions": 59}, "its network has 59 actions"),
+            ({"words": True}, "its network has 256 bits, this version has 296"),
+            ({"words": 1}, "says words=1; it is true or false"),
             # Which of the tensors that do not fit is named first is left open.
             ({"hidden": [16]}, r"actor\.\S+ is torch.float32 \(.*\), expected torch.float32 \("),
             ({"hidden": [8, 8]}, r"actor\.\S+ is missing"),
@@ -237,6 +240,36 @@ def test_rules_that_have_changed_or_are_unknown_are_refused(tmp_path: Path) -> N
     for number, rules in enumerate([None, ["sport_book"], {"name": "sport_book"}], 90):
         with pytest.raises(CheckpointError, match="does not say for what rules"):
             load_policy(written(tmp_path, number, rules=rules))
+
+
+def test_one_tile_a_turn_may_bear_the_name_it_had_before_blitz(tmp_path: Path) -> None:
+    """Checkpoints of the first version called it chain="one", which is now a way to play blitz (B3)."""
+    said = describe_rules(RULES)
+    assert said["fields"]["chain"] == "none"
+    old = {**said, "fields": {**said["fields"], "chain": "one"}}
+    assert load_policy(written(tmp_path, rules=old), RULES).rules == RULES
+    blitz = describe_rules(get_rules("blitz"))
+    with pytest.raises(CheckpointError, match="preset 'blitz' has changed"):
+        load_policy(written(tmp_path, 4, rules={**blitz, "fields": {**blitz["fields"], "chain": "one"}}))
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "words"),
+    [("blitz", {"seats": 7, "chain": "one"}, False), ("blind", {"seats": 2}, False), ("blind_blitz", {}, True)],
+)
+def test_policies_of_every_game_come_back(tmp_path: Path, name: str, overrides: dict[str, Any], words: bool) -> None:
+    rules = get_rules(name, **overrides)
+    actor = make_actor("mlp", rules, [8], torch.Generator().manual_seed(1), words)
+    model = {f"actor.{key}": tensor for key, tensor in actor.state_dict().items()}
+    said = {"network": "mlp", "hidden": [8], "actions": rules.num_actions, "bits": input_bits(rules, words)}
+    state = contents(rules=describe_rules(rules), policy=said | {"words": words})[2]
+    policy = make_agent(str(save(tmp_path / "checkpoints", 1, model, {}, state).parent.parent), rules)
+    engine = make_engine(rules, 30, seed=3)
+    for _ in range(30):
+        engine.step(policy.act(decide(engine, policy)))
+    assert policy.needs_history == words
+    with pytest.raises(CheckpointError, match="was trained for"):
+        make_agent(str(tmp_path), "sport_book")
 
 
 # -- full disks ------------------------------------------------------------------------------------------------------

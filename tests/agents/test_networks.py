@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def test_bits_and_masks_are_those_of_the_engine(dtype: torch.dtype) -> None:
     bits = to_bits(engine.observe(packed=True), dtype)
     assert bits.dtype == dtype
     assert np.array_equal(bits.float().numpy(), engine.observe())
-    assert np.array_equal(to_mask(engine.legal_bits()).numpy(), engine.legal() == 1)
+    assert np.array_equal(to_mask(engine.legal_bits(), 57).numpy(), engine.legal() == 1)
 
 
 @pytest.mark.parametrize("rectified", [False, True])
@@ -126,17 +127,17 @@ def test_dense_has_the_gradients_of_a_linear_layer(rectified: bool) -> None:
 @pytest.mark.parametrize("kind", ["mlp", "public_private"])
 def test_the_same_seed_gives_the_same_network(kind: str) -> None:
     x = (torch.rand(9, LAYOUT.size, generator=generator(1)) < 0.3).float()
-    one, two, other = (make_actor(kind, LAYOUT, [32, 32], generator(seed))(x) for seed in (7, 7, 8))
+    one, two, other = (make_actor(kind, RULES, [32, 32], generator(seed))(x) for seed in (7, 7, 8))
     assert one.shape == (9, 57) and torch.equal(one, two) and not torch.equal(one, other)
 
 
 def test_unknown_network_names_the_choices() -> None:
     with pytest.raises(ValueError, match="'gru'; choose from mlp, public_private"):
-        make_actor("gru", LAYOUT, [8], generator())
+        make_actor("gru", RULES, [8], generator())
 
 
 def test_public_branch_does_not_see_the_own_hand() -> None:
-    net = make_actor("public_private", LAYOUT, [32, 32], generator())
+    net = make_actor("public_private", RULES, [32, 32], generator())
     assert isinstance(net, PublicPrivate)
     x = (torch.rand(9, LAYOUT.size, generator=generator(1)) < 0.3).float()
     other = x.clone()
@@ -172,7 +173,7 @@ def take(batch: Decisions, rows: np.ndarray) -> Decisions:
 @pytest.mark.parametrize("kind", ["mlp", "public_private"])
 def test_policy_plays_legal_actions_by_its_probabilities(kind: str, sample: bool) -> None:
     batch = questions()
-    policy = Policy(make_actor(kind, LAYOUT, [64, 64], generator()), RULES, sample=sample)
+    policy = Policy(make_actor(kind, RULES, [64, 64], generator()), RULES, sample=sample)
     action = policy.act(batch)
     assert action.dtype == np.int64 and action.shape == (300,)
     rows = np.arange(300)
@@ -186,7 +187,7 @@ def test_policy_plays_legal_actions_by_its_probabilities(kind: str, sample: bool
 
 def test_policy_does_not_depend_on_the_batch() -> None:
     batch = questions(700)
-    policy = Policy(make_actor("mlp", LAYOUT, [128, 128], generator()), RULES)
+    policy = Policy(make_actor("mlp", RULES, [128, 128], generator()), RULES)
     whole = policy.probabilities(batch)
     order = np.random.default_rng(0).permutation(700)
     assert np.array_equal(policy.probabilities(take(batch, order)), whole[order])
@@ -196,7 +197,7 @@ def test_policy_does_not_depend_on_the_batch() -> None:
 
 def test_policy_refuses_other_rules_and_sampling_without_chance() -> None:
     batch = questions(3)
-    policy = Policy(make_actor("mlp", LAYOUT, [8], generator()), RULES, "pupil")
+    policy = Policy(make_actor("mlp", RULES, [8], generator()), RULES, "pupil")
     with pytest.raises(ValueError, match=r"pupil was trained for .*sport_book.*, not for .*sport_club"):
         policy.act(dataclasses.replace(batch, rules=get_rules("sport_club")))
     policy.sample = True
@@ -205,8 +206,32 @@ def test_policy_refuses_other_rules_and_sampling_without_chance() -> None:
 
 
 def test_policy_answers_an_empty_batch() -> None:
-    policy = Policy(make_actor("mlp", LAYOUT, [8], generator()), RULES)
+    policy = Policy(make_actor("mlp", RULES, [8], generator()), RULES)
     assert policy.act(take(questions(3), np.arange(0))).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [("blitz", {"seats": 6}), ("blitz", {"chain": "one"}), ("blind_blitz", {}), ("blind", {"seats": 2})],
+    ids=str,
+)
+def test_policy_plays_every_game_to_its_end(name: str, overrides: dict[str, Any]) -> None:
+    rules = get_rules(name, **overrides)
+    engine = make_engine(rules, 20, seed=1)
+    policy = Policy(make_actor("mlp", rules, [32], generator()), rules, sample=True)
+    rng = np.random.default_rng(1)
+    for ply in range(150):
+        batch = Decisions(engine.observe(), engine.legal(), engine.to_move(), rng=rng, rules=rules)
+        if ply % 10 == 9:
+            probabilities = policy.probabilities(batch)
+            assert probabilities.shape == (20, rules.num_actions) and (probabilities[batch.mask == 0] == 0).all()
+        engine.step(policy.act(batch))
+    assert (engine.deal_index() > np.arange(20) % 4).mean() > 0.5
+
+
+def test_a_blind_game_has_no_hand_for_the_private_branch() -> None:
+    with pytest.raises(ValueError, match="public_private needs a hand, and blind has none; choose mlp"):
+        make_actor("public_private", get_rules("blind"), [8], generator())
 
 
 # -- the mirror of the line ------------------------------------------------------------------------------------------
@@ -230,7 +255,7 @@ def test_straightened_lines_have_the_smaller_end_on_the_left() -> None:
     obs, words, flipped = straighten(packed, legal.view("<u8")[:, 0], LAYOUT)
     assert np.array_equal(packed, before) and 0.2 < flipped.mean() < 0.8
     want = mirror(batch)
-    bits, mask = to_bits(obs, torch.float32).numpy(), to_mask(words).numpy()
+    bits, mask = to_bits(obs, torch.float32).numpy(), to_mask(words, 57).numpy()
     assert np.array_equal(bits, np.where(flipped[:, None], want.obs, batch.obs))
     assert np.array_equal(mask, np.where(flipped[:, None], want.mask, batch.mask) == 1)
     assert (bits[:, LAYOUT.slices["end_left"]].argmax(1) <= bits[:, LAYOUT.slices["end_right"]].argmax(1)).all()
@@ -244,11 +269,41 @@ def test_straightened_lines_have_the_smaller_end_on_the_left() -> None:
     ]
 
 
+@pytest.mark.parametrize(("name", "overrides"), [("blitz", {"chain": "one"}), ("blind_blitz", {})], ids=str)
+def test_straightening_exchanges_ends_lays_and_what_the_turn_grew(name: str, overrides: dict[str, Any]) -> None:
+    """B3: with `chain="one"` the grown end is turned along; to stop, turn and draw lie at no end (R4, R5)."""
+    engine = make_engine(name, 400, seed=2, **overrides)
+    rng = np.random.default_rng(2)
+    names = ("end_left", "end_right") if name == "blind_blitz" else ("end_left", "end_right", "grown")
+    layout, seen = engine.layout, dict.fromkeys(names, 0)
+    for _ in range(12):
+        engine.step(engine.sample_legal(rng))
+        obs, legal, flipped = straighten(engine.observe(packed=True), engine.legal_bits(), layout)
+        before, after = engine.observe(), to_bits(obs, torch.float32).numpy()
+        left, right = layout.slices["end_left"], layout.slices["end_right"]
+        want = before.copy()
+        want[np.ix_(flipped, range(left.start, right.stop))] = np.roll(
+            before[flipped, left.start : right.stop], 7, axis=1
+        )
+        if "grown" in names:
+            want[flipped, layout.slices["grown"]] = before[flipped, layout.slices["grown"]][:, ::-1]
+        assert np.array_equal(after, want)
+        for one in names:
+            seen[one] += int((after != before)[:, layout.slices[one]].any(axis=1).sum())
+        mask, turned = engine.legal() == 1, to_mask(legal, engine.num_actions).numpy()
+        assert np.array_equal(turned[:, 56:], mask[:, 56:]) and np.array_equal(turned[~flipped], mask[~flipped])
+        assert np.array_equal(turned[flipped, :28], mask[flipped, 28:56])
+        assert np.array_equal(turned[flipped, 28:56], mask[flipped, :28])
+    assert min(seen.values()) > 50
+    every = np.arange(56, engine.num_actions)
+    assert np.array_equal(mirrored(every, np.ones(len(every), bool)), every)
+
+
 @pytest.mark.parametrize("sample", [False, True])
 def test_a_policy_plays_the_mirrored_line_alike(sample: bool) -> None:
     batch = questions()
     other = mirror(batch)
-    policy = Policy(make_actor("mlp", LAYOUT, [64], generator()), RULES, sample=sample)
+    policy = Policy(make_actor("mlp", RULES, [64], generator()), RULES, sample=sample)
     ends = batch.obs[:, LAYOUT.slices["end_left"]] != batch.obs[:, LAYOUT.slices["end_right"]]
     unequal = ends.any(axis=1)
     assert np.array_equal(mirrored(policy.act(batch), unequal)[unequal], policy.act(other)[unequal])

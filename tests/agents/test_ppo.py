@@ -1,21 +1,32 @@
 """PPO: the objective, the advantages, and what may and may not change a run."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from agents.base import decide
 from agents.buffers import Rollout, gae, join
-from agents.networks import MaskedCategorical, to_bits, to_mask
-from agents.ppo import PPOConfig, Trainer, surrogate
-from domino_env import make_engine
+from agents.networks import MaskedCategorical, straighten, to_bits, to_mask
+from agents.ppo import PPOConfig, Trainer, _deal_figures, _Tally, surrogate
+from domino_env import get_rules, make_engine
+from domino_env.rules import Rules
+from domino_env.tiles import PASS
+from domino_env.words import features
 
 SMALL: dict[str, Any] = {
     "deals": 64, "minibatch": 256, "hidden": [32, 32], "critic_hidden": [32], "total_updates": 8,
-    "precision": "float32",
+    "precision": "float32", "opponents": [],
 }  # fmt: skip
+
+#: Games in which each seat plays for itself, and a turn may have several actions.
+NEW: list[tuple[str, dict[str, Any]]] = [
+    ("blitz", {}), ("blitz", {"seats": 5, "chain": "one"}), ("blitz", {"seats": 8}),
+    ("blind_blitz", {"seats": 2}), ("blind", {"seats": 3}), ("blind", {}),
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +121,7 @@ def test_b02_the_mask_and_the_network_are_the_same_when_learning() -> None:
     trainer = small(epochs=1, minibatch=100_000)
     rollout = played(trainer)
     with torch.no_grad():
-        policy = MaskedCategorical(trainer.actor.fast(to_bits(rollout.obs, torch.float32)), to_mask(rollout.legal))
+        policy = MaskedCategorical(trainer.actor.fast(to_bits(rollout.obs, torch.float32)), to_mask(rollout.legal, 57))
         again = policy.log_prob(torch.from_numpy(rollout.action)).numpy()
     assert np.abs(np.exp(again - rollout.logprob) - 1).max() < 1e-5
     for _ in range(2):
@@ -149,6 +160,123 @@ def test_targets_lead_to_the_reward() -> None:
         assert np.allclose(rollout.target[rows] * sign, (rollout.target[rows] * sign)[0], atol=1e-5)
         assert (np.abs(rollout.target[rows] * 20 - np.round(rollout.target[rows] * 20)) < 1e-4).all()
     trainer.close()
+
+
+@pytest.mark.parametrize(("name", "overrides"), NEW, ids=str)
+def test_targets_of_a_seat_lead_to_its_own_reward(name: str, overrides: dict[str, Any]) -> None:
+    """A turn of several actions, and deals of two to eight seats (B3, B5, R6): with lambda 1 every decision of a seat
+    is judged by what that seat gets at the end of the deal, and nobody's reward is left over."""
+    deals = 32 if name.startswith("blind") else 128
+    trainer = small(rules=name, rule_overrides=overrides, advantage="seat", gae_lambda=1.0, deals=deals)
+    rollout = trainer._play(0).rollout
+    seats = trainer.rules.seats
+    points = np.full((trainer.config.deals // 2, seats), np.nan)
+    again = 0
+    for deal in range(len(points)):
+        rows = np.flatnonzero(rollout.deal == deal)
+        again += int((np.diff(rollout.seat[rows]) == 0).sum())
+        for seat in range(seats):
+            target = rollout.target[rows[rollout.seat[rows] == seat]] * trainer.config.reward_scale
+            assert np.allclose(target, np.round(target[:1]), atol=1e-3)
+            points[deal, seat] = np.round(target[0]) if len(target) else np.nan
+    assert again > 0  # decisions of one seat after each other: the mover is not told from the plies
+    whole = points[~np.isnan(points).any(axis=1)]
+    assert len(whole) and (whole.sum(axis=1) == 0).all() and np.abs(whole).max() > 10
+    trainer.close()
+
+
+def counted(rules: Rules, deals: int, seed: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Random play: the figures as the trainer counts them, and the same counted deal by deal in plain Python."""
+    engine = make_engine(rules, deals, seed=seed)
+    rng = np.random.default_rng(seed)
+    tally = _Tally(deals)
+    moves: list[list[tuple[int, int]]] = [[] for _ in range(deals)]
+    live, points, ended = np.arange(deals), 0.0, [0, 0, 0]
+    while len(live):
+        actions, seats = engine.sample_legal(rng), engine.to_move()
+        for row, action, seat in zip(live.tolist(), actions.tolist(), seats.tolist()):
+            moves[row].append((seat, action))
+        _, done = engine.step(actions, autoreset=False)
+        tally.count(actions, engine.to_move() != seats, engine.finished)
+        for j in range(len(engine.finished)):
+            info = engine.finished.info(j)
+            ended[["out", "block", "guard"].index(info["outcome"])] += 1
+            side = info["points"]
+            points += abs(side[0] - side[1]) if rules.pairs else max(side)
+        tally.keep(np.flatnonzero(~done))
+        live = live[~done]
+        if len(live):
+            engine = engine.take(~done)
+    lays = passes = rolls = 0
+    for deal in moves:
+        turns: list[list[int]] = []
+        last = None
+        for seat, action in deal:
+            if seat != last:
+                turns.append([])
+            turns[-1].append(action)
+            last = seat
+        laid = [any(action < PASS for action in turn) for turn in turns]
+        lays += sum(action < PASS for _, action in deal)
+        passes += sum(turn[-1] == PASS and not any_laid for turn, any_laid in zip(turns, laid))
+        rolls += sum(one and not two for one, two in itertools.pairwise(laid))
+    total = sum(map(len, moves))
+    plain = {
+        "charts/episodic_length": total / deals, "domino/pass_rate": passes / total, "domino/rolled_rate": rolls / lays,
+        "domino/points": points / deals, "domino/out_rate": ended[0] / deals, "domino/block_rate": ended[1] / deals,
+    } | ({"domino/guard_rate": ended[2] / deals} if rules.rows else {})  # fmt: skip
+    return _deal_figures(rules, [tally]), plain
+
+
+@pytest.mark.parametrize(("name", "overrides"), [("sport_club", {}), ("blitz", {"pairs": True}), *NEW], ids=str)
+def test_the_figures_of_the_deals_are_those_counted_by_hand(name: str, overrides: dict[str, Any]) -> None:
+    """56 after a lay of the same turn is a stop and no pass (B3, R6); rolled is who then lays nothing in its turn."""
+    figures, plain = counted(get_rules(name, **overrides), 40, 3)
+    assert figures.pop("charts/episodic_return") == 0  # of the leaders' rewards, which are not counted here
+    assert figures == pytest.approx(plain)
+    assert 0 < plain["domino/rolled_rate"] < 1 and 0 < plain["domino/pass_rate"] < 0.5
+
+
+def test_guard__deals_broken_off_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R8: neither out nor block, and nobody scores."""
+    monkeypatch.setattr("domino_env.rows.GUARD_TURNS", 6)
+    figures, plain = counted(get_rules("blind"), 30, 1)
+    assert figures["domino/guard_rate"] == plain["domino/guard_rate"] > 0.5
+    assert figures["domino/out_rate"] + figures["domino/block_rate"] + figures["domino/guard_rate"] == pytest.approx(1)
+    trainer = small(rules="blind", advantage="seat", deals=16)
+    assert trainer.update()["domino/guard_rate"] > 0.5
+    trainer.close()
+
+
+def test_words_are_read_by_the_networks_beside_the_observation() -> None:
+    """What the trainer shows them while playing is what the policy reads off the history at the table."""
+    trainer = small(words=True)
+    trainer.update()
+    rules, policy = trainer.rules, trainer.policy()
+    engine = make_engine(rules, 200, seed=4)
+    rng = np.random.default_rng(4)
+    for _ in range(9):
+        engine.step(engine.sample_legal(rng))
+    assert policy.needs_history and not small().policy().needs_history
+    batch = decide(engine, policy)
+    obs, legal, _ = straighten(engine.observe(packed=True), engine.legal_bits(), trainer.layout)
+    words = features(engine.history(), rules, (engine.leader() - engine.to_move()) % 4)
+    shown = np.concatenate([obs, np.packbits(words, axis=1, bitorder="little")], axis=1)
+    assert words.any() and rollout_width(trainer) == shown.shape[1]
+    with torch.no_grad():
+        logits = trainer.actor.network(to_bits(shown, torch.float32))
+        other = trainer.actor.network(to_bits(np.concatenate([obs, 0 * shown[:, 32:]], axis=1), torch.float32))
+    free = np.bitwise_count(legal) > 1
+    probs = MaskedCategorical(logits, to_mask(legal, 57)).probs.numpy()
+    assert np.allclose(np.sort(policy.probabilities(batch)[free]), np.sort(probs[free]), atol=1e-5)
+    assert not torch.equal(logits, other)
+    with pytest.raises(ValueError, match=r"reads the words of the game: it needs batch\.history"):
+        policy.act(dataclasses.replace(batch, history=None))
+    trainer.close()
+
+
+def rollout_width(trainer: Trainer) -> int:
+    return played(trainer).obs.shape[1]
 
 
 def rearranged(hands: np.ndarray, seat: np.ndarray, laid: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -215,6 +343,12 @@ def test_the_central_critic_sees_the_hidden_hands_and_the_other_does_not() -> No
         {"rules": "sport_club", "precision": "bf16"},
         {"rules": "tiny_pairs", "rule_overrides": {"seats": 2, "pairs": False}},
         {"rules": "sport_book", "rule_overrides": {"pairs": False}, "advantage": "seat"},
+        {"rules": "sport_book", "words": True},
+        {"rules": "blitz", "rule_overrides": {"seats": 8}, "advantage": "seat"},
+        {"rules": "blitz", "rule_overrides": {"pairs": True, "chain": "one"}, "network": "public_private"},
+        {"rules": "blind_blitz", "rule_overrides": {"seats": 2}, "deals": 16},
+        {"rules": "blind_blitz", "rule_overrides": {"memory": "peek"}, "advantage": "seat", "words": True, "deals": 16},
+        {"rules": "blind", "rule_overrides": {"seats": 3}, "advantage": "seat", "precision": "bf16", "deals": 16},
     ],
 )
 def test_other_games_and_settings_train(settings: dict[str, Any]) -> None:
@@ -300,6 +434,10 @@ def test_schedules_follow_the_total_and_the_clock() -> None:
         ({"rule_overrides": {"seats": 8}}, "rule_overrides"),
         ({"rule_overrides": {"colour": 8}}, "rule_overrides"),
         ({"rule_overrides": {"pairs": False}}, "advantage"),
+        ({"rules": "blitz", "opponents": []}, "advantage"),
+        ({"rules": "blitz", "rule_overrides": {"seats": 9}}, "rule_overrides"),
+        ({"rules": "blitz", "advantage": "seat"}, "opponents"),  # club is of the line games
+        ({"rules": "blind", "advantage": "seat", "network": "public_private", "opponents": []}, "network"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"eval_boards": 1}, "eval_boards"),
         ({"seed": -1}, "seed"),

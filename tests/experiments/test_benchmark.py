@@ -77,6 +77,25 @@ def test_peers_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert result["goals"] == {"pettingzoo_texas_holdem": 2.0}
 
 
+def test_games_are_held_against_sport(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same rows, same run, the sport engine among them; what was there before stays as it is."""
+    monkeypatch.setattr(benchmark, "GAME_ROWS", (16, 32))
+    plain = benchmark.engine(rows=8, seconds=0.02)
+    result = benchmark.engine(rows=8, seconds=0.02, games=True)
+    assert set(result) - set(plain) == {"games", "game_goals"} and "games" not in plain
+    assert [(row["rules"], row["rows"]) for row in result["games"]] == [(name, 8) for name in benchmark.GAMES]
+    assert [row["times_slower"] for row in result["games"] if row["rules"] == "sport_book"] == [1.0]
+    assert all(row["moves_per_second"] > 0 < row["times_slower"] for row in result["games"])
+    monkeypatch.setattr(benchmark, "ROWS", (8,))
+    rows = [row["rows"] for row in benchmark.engine(seconds=0.02, games=True)["games"]]
+    assert rows == [16] * 4 + [32] * 4
+
+
+@pytest.mark.parametrize("rules", benchmark.GAMES)
+def test_every_game_has_a_turn(rules: str) -> None:
+    assert benchmark.engine(rules, rows=8, seconds=0.02)["rules"] == rules
+
+
 @pytest.mark.parametrize(
     ("name", "module"),
     [("dominoes", "dominoes"), ("openspiel_team_dominoes", "pyspiel"), ("pettingzoo_texas_holdem", "rlcard")],

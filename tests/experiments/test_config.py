@@ -204,7 +204,10 @@ def test_an_installed_copy_brings_its_configs(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True,
         text=True,
     )  # fmt: skip
-    assert done.stdout.split("\n")[:2] == [str(site / "experiments" / "configs" / "quick.yaml"), "ppo quick smoke"]
+    assert done.stdout.split("\n")[:2] == [
+        str(site / "experiments" / "configs" / "quick.yaml"),
+        "blind blind_blitz blitz ppo quick smoke",
+    ]
 
 
 def test_find(tmp_path: Path, write: Any) -> None:

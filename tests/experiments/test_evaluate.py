@@ -1,18 +1,26 @@
 """Evaluation on duplicate boards: exact symmetry, independence of the batch (B25), faults of agents, known figures."""
 
+import contextlib
 import time
 
 import numpy as np
 import pytest
 
-from agents.base import Decisions, make_agent
+from agents.base import Decisions, decide, make_agent
 from agents.baselines import MAXIMS
-from domino_env import PRESETS, get_rules
+from domino_env import PRESETS, get_rules, make_engine
+from domino_env.deals import boards
+from experiments import evaluate as evaluation
 from experiments.evaluate import AgentError, evaluate
+from experiments.metrics import TAGS
 
 KEYS = "a b rules boards seed points_per_deal low high win tie loss out_rate block_rate".split()
 GAMES = [
     *((name, {}) for name in PRESETS),
+    ("blitz", {"pairs": True}),
+    ("blitz", {"seats": 7, "chain": "one"}),
+    ("blind_blitz", {"seats": 2}),
+    ("blind", {"seats": 3}),
     ("sport_book", {"pairs": False}),
     ("sport_book", {"seats": 2, "pairs": False}),
     ("tiny_pairs", {"seats": 2, "pairs": False, "hand_size": 4}),
@@ -65,10 +73,15 @@ def test_keys__those_of_the_command():
     assert all(type(value) in (str, int, float) for value in record.values())
 
 
+RULE_PLAYER = {"line": "club", "blitz": "counter", "blind": "memory"}  # by kind of game
+
+
 @pytest.mark.parametrize("name", ["random", "greedy", "double_first", "club"])
 @pytest.mark.parametrize(("game", "overrides"), GAMES, ids=str)
 def test_own_copy__scores_exactly_zero(name, game, overrides):
-    result = evaluate(name, make_agent(name), get_rules(game, **overrides), boards=60, seed=2)
+    rules = get_rules(game, **overrides)
+    name = RULE_PLAYER[rules.kind] if name == "club" else name
+    result = evaluate(name, make_agent(name), rules, boards=30, seed=2)
     assert not result.values.any()
     assert (result.points_per_deal, result.low, result.high) == (0, 0, 0)
     assert result.win == result.loss
@@ -77,9 +90,10 @@ def test_own_copy__scores_exactly_zero(name, game, overrides):
 @pytest.mark.parametrize(("game", "overrides"), GAMES, ids=str)
 def test_antisymmetry__exact(game, overrides):
     rules = get_rules(game, **overrides)
+    player = RULE_PLAYER[rules.kind]
     one, two = (
-        evaluate("club", "random", rules, boards=80, seed=3),
-        evaluate("random", "club", rules, boards=80, seed=3),
+        evaluate(player, "random", rules, boards=30, seed=3),
+        evaluate("random", player, rules, boards=30, seed=3),
     )
     assert one.points_per_deal == -two.points_per_deal and (one.low, one.high) == (-two.high, -two.low)
     assert (one.values == -two.values).all()
@@ -92,6 +106,78 @@ def test_batch__does_not_matter(a, b):
     """B25: the same 64 boards, whatever is played at once."""
     results = [evaluate(a, b, boards=64, seed=6, batch=batch) for batch in (1, 8, 64, 4096)]
     assert all(result == results[0] and (result.values == results[0].values).all() for result in results)
+
+
+@pytest.mark.parametrize(("game", "overrides"), [("blitz", {"seats": 5}), ("blind", {"seats": 3}), ("blind_blitz", {})])
+def test_batch__does_not_matter_in_any_game(game, overrides):
+    """B25, with turns of several actions and rows, leaders and a stock of their own."""
+    rules = get_rules(game, **overrides)
+    results = [evaluate("greedy", "random", rules, boards=8, seed=6, batch=batch) for batch in (1, 3, 64)]
+    assert all(result == results[0] and (result.values == results[0].values).all() for result in results)
+
+
+@pytest.mark.parametrize(
+    ("game", "overrides"),
+    [("blitz", {"seats": 5}), ("blitz", {"pairs": True}), ("blind", {"seats": 3}), ("blind_blitz", {"seats": 4})],
+)
+def test_values__are_points_a_deal_or_of_a_seat(game, overrides):
+    """B5, R8: each table played by itself, seat by seat; A has every seat once, and the mean is over the seats."""
+    rules = get_rules(game, **overrides)
+    result = evaluate("greedy", "double_first", rules, boards=6, seed=8)
+    sides = make_agent("greedy"), make_agent("double_first")
+    for board in range(6):
+        gains = []
+        for table in range(2):
+            engine = make_engine(rules, 1)
+            engine.deal(*boards(rules, 8, board, 1))
+            done = np.zeros(1, bool)
+            while not done[0]:
+                agent = sides[(int(engine.to_move()[0]) + table) % 2]
+                rewards, done = engine.step(agent.act(decide(engine, agent)), autoreset=False)
+            gains += rewards[0, table::2].tolist()
+        assert len(gains) == rules.seats and sum(gains) == pytest.approx(result.values[board] * rules.seats)
+
+
+def test_seats__five_are_crossed_and_each_is_held_once_by_each_side():
+    a, b = Watcher("a"), Watcher("b")
+    evaluate(a, b, get_rules("blitz", seats=5), boards=30, seed=1)
+    for agent, parity in ((a, 0), (b, 1)):
+        for table in (0, 1):
+            held = {seat for key, seat in agent.seen if key % 2 == table}
+            assert held == {seat for seat in range(5) if (seat + table) % 2 == parity}
+
+
+def test_guard__is_an_outcome_of_its_own(monkeypatch):
+    """R8: broken off, nobody scores; the key is there only where it happened."""
+    monkeypatch.setattr("domino_env.rows.GUARD_TURNS", 8)
+    result = evaluate("random", "greedy", "blind", boards=40, seed=1)
+    record = result.to_dict()
+    assert result.guard_rate > 0.5 and record["guard_rate"] == result.guard_rate
+    assert result.out_rate + result.block_rate + result.guard_rate == pytest.approx(1)
+    assert result.tie >= result.guard_rate and result.errors == 0
+    monkeypatch.undo()
+    assert list(evaluate("random", "greedy", "blind", boards=40, seed=1).to_dict()) == KEYS
+
+
+def test_chance__there_is_room_for_every_ply():
+    """Streams are numbered board * _PLIES + ply: two boards may never share one."""
+    for name in PRESETS:
+        for seats in range(2, 9):
+            with contextlib.suppress(ValueError):
+                assert get_rules(name, seats=seats).max_plies <= evaluation._PLIES
+
+
+@pytest.mark.parametrize("game", ["sport_book", "blitz", "blind"])
+def test_words__are_the_rates_of_the_deals(game, monkeypatch):
+    monkeypatch.setattr(evaluation, "_WORD_BOARDS", 20)
+    bare = evaluate("greedy", "random", game, boards=30, seed=2)
+    found = [evaluate("greedy", "random", game, boards=30, seed=2, batch=batch, words=True) for batch in (1, 7, 30)]
+    assert bare.words is None and list(bare.to_dict()) == KEYS and list(found[0].to_dict()) == [*KEYS, "words"]
+    for result in found:
+        assert result.words == pytest.approx(found[0].words) and (result.values == bare.values).all()
+        assert {f"words/{name}" for name in result.words} <= set(TAGS)
+    few = evaluate("greedy", "random", game, boards=20, seed=2, words=True)
+    assert few.words == pytest.approx(found[0].words) and few.words["rolls_per_deal"] > 0.1
 
 
 def test_boards__are_a_prefix_of_more_boards():
@@ -198,9 +284,21 @@ def test_errors__forfeit_is_ten_points_and_counted(fault):
         assert result.points_per_deal == -1
         assert result.out_rate + result.block_rate == pytest.approx(1 - 8 / 80)
         assert result.to_dict()["errors"] == 8 and list(result.to_dict()) == [*KEYS, "errors", "faults"]
+    words = evaluate(Faulty(fault), "greedy", boards=40, seed=1, on_error="forfeit", words=True).words
+    assert words is not None and words["rolls_per_deal"] > 0  # of the deals that were played out
     mirrored = evaluate("greedy", Faulty(fault), boards=40, seed=1, on_error="forfeit")
     assert mirrored.points_per_deal == 1 and mirrored.errors == 8
     assert "errors" not in fair.to_dict()
+
+
+def test_errors__name_the_actions_of_the_game():
+    """R4: in a blind game one turns and draws, too."""
+    odd = Odd(lambda batch: np.where(batch.mask[:, 57] == 1, 58, 57))
+    with pytest.raises(AgentError, match=r"answered (turn|draw), legal are (pass draw|pass turn|.* turn)$"):
+        evaluate(odd, "random", "blind_blitz", boards=10, seed=1)
+    wide = Odd(lambda batch: np.full(len(batch), 59))
+    with pytest.raises(AgentError, match=r"answered 59, legal are "):
+        evaluate(wide, "random", "blind", boards=10, seed=1)
 
 
 def test_errors__a_forfeit_does_not_shift_the_chance_of_others():

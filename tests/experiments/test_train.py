@@ -17,7 +17,7 @@ import torch
 
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
-from agents.ppo import Trainer
+from agents.ppo import PPOConfig, Trainer
 from experiments import train as module
 from experiments.config import ConfigError, find
 from experiments.metrics import TAGS
@@ -74,12 +74,18 @@ def log_is_complete(folder: Path, result: dict[str, Any]) -> None:
     from PIL import Image
 
     log = log_of(folder)
+    opponents = [one["b"] for one in result["evaluations"]]
     every_update = {
         tag for tag in TAGS if tag.startswith(("charts/", "losses/", "domino/", "time/")) and "(DQN)" not in TAGS[tag]
     } - {"time/evaluation_seconds"}
-    every_evaluation = {"time/evaluation_seconds"} | {
-        f"eval/{one}/points_per_deal{end}" for one in ("random", "greedy", "club") for end in ("", "_low", "_high")
-    }
+    if not result["evaluations"][0]["rules"].startswith("blind"):
+        every_update -= {"domino/guard_rate"}  # R8
+    words = {tag for tag in TAGS if tag.startswith("words/")}
+    every_evaluation = (
+        {"time/evaluation_seconds"}
+        | words
+        | {f"eval/{one}/points_per_deal{end}" for one in opponents for end in ("", "_low", "_high")}
+    )
     assert set(log.Tags()["scalars"]) == every_update | every_evaluation
     for tag in every_update:
         assert len(log.Scalars(tag)) == 16, tag
@@ -105,11 +111,34 @@ def log_is_complete(folder: Path, result: dict[str, Any]) -> None:
     assert log.summary_metadata["_hparams_/session_start_info"].plugin_data.content.find(b"learning_rate") > 0
 
 
-@pytest.mark.parametrize("name", ["smoke", "quick", "ppo"])
+@pytest.mark.parametrize(
+    "game", [["rules=blind"], pytest.param(["rules=blitz", "rule_overrides.seats=6"], marks=pytest.mark.slow)], ids=str
+)
+def test_smoke_of_the_other_games(game: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B, R: a run of a game in which each plays for itself leaves the same folder, its deals drawn."""
+    monkeypatch.setattr(module, "SAMPLE_DEALS", 4)
+    words = ["advantage=seat", "deals=48", "eval_boards=40", "evaluate_boards=4", "opponents=[random]"]
+    result = train(
+        find("smoke"), [*game, *words, f"runs_dir={tmp_path}", "hidden=[32]", "critic_hidden=[32]"], json=True
+    )
+    log_is_complete(Path(result["run"]), result)
+    assert result["evaluations"][0]["low"] > 0  # a thousand deals are enough to beat random play
+
+
+@pytest.mark.parametrize("game", ["sport_book", "blitz", "blind_blitz"])
+def test_sample_deals_are_whole_and_the_first_is_the_same_alone(game: str) -> None:
+    trainer = Trainer(PPOConfig(rules=game, advantage="seat", hidden=[16], critic_hidden=[16], deals=8, opponents=[]))
+    first, histories = module.sample_deals(trainer, 5, 40)
+    alone, history = module.sample_deals(trainer, 5, 1)
+    trainer.close()
+    assert first == alone and first["over"] and len(histories) == 40 and histories.shape[1] == history.shape[1]
+    assert (histories == history).all(axis=1).any() and (history >= 0).sum() == len(first["moves"])
+
+
+@pytest.mark.parametrize("name", ["smoke", "quick", "ppo", "blitz", "blind_blitz", "blind"])
 def test_shipped_configs_are_valid_and_hold_only_what_differs(name: str) -> None:
     import yaml
 
-    from agents.ppo import PPOConfig
     from experiments.config import load
 
     load(find(name), [], PPOConfig)
@@ -182,6 +211,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
         ("rules=kozyol", "rules=kozyol cannot be changed on resume"),
         ("hidden=[64]", r"hidden=\[64\] cannot be changed on resume"),
         ("network=public_private", "network=public_private cannot be changed on resume"),
+        ("words=true", "words=True cannot be changed on resume"),
         ("learning_rat=1", "learning_rat"),
         ("seed=7", "seed=7 cannot be changed on resume"),
         ("runs_dir=elsewhere", "runs_dir=elsewhere cannot be changed on resume"),
