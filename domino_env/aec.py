@@ -2,7 +2,8 @@
 # Dominoes on an open line
 
 The sport games of the rulebooks (`sport_book`, `sport_club`) and their relatives (`puerto_rico`, `kozyol`,
-`tiny_pairs`).
+`tiny_pairs`). Blitz and the blind games, in which a turn may have several actions, have cards of their own:
+`docs/blitz.md` and `docs/blind.md`.
 
 | Import             | `import domino_env; domino_env.aec_env(rules="sport_book")`  |
 |--------------------|--------------------------------------------------------------|

@@ -300,7 +300,8 @@ def check_hands(rules: Rules, hands: Sequence[Sequence[str]]) -> list[list[int]]
         tiles = [tile_index(name) for name in hand]
         for tile in tiles:
             if tile in seen:
-                raise ValueError(f"tile {tile_name(tile)} is given twice, to seats {seen[tile]} and {seat}")
+                to = f"to seat {seat}" if seen[tile] == seat else f"to seats {seen[tile]} and {seat}"
+                raise ValueError(f"tile {tile_name(tile)} is given twice, {to}")
             if tile not in rules.tiles:
                 raise ValueError(f"tile {tile_name(tile)} is not in the double-{rules.max_pip} set of {rules.name}")
             seen[tile] = seat
@@ -321,8 +322,8 @@ def check_stock(rules: Rules, stock: Any, rows: list[list[int]] | None) -> list[
     for name in stock:
         tile = tile_index(name)
         if tile in tiles or tile in held:
-            other = f"to seat {held[tile]}" if tile in held else "to the stock"
-            raise ValueError(f"tile {tile_name(tile)} is given twice, {other} and to the stock")
+            to = f"to seat {held[tile]} and to the stock" if tile in held else "to the stock"
+            raise ValueError(f"tile {tile_name(tile)} is given twice, {to}")
         if tile not in rules.tiles:
             raise ValueError(f"tile {tile_name(tile)} is not in the double-{rules.max_pip} set of {rules.name}")
         tiles.append(tile)

@@ -398,8 +398,9 @@ def _same_tile(one: LineEngine, legal: int, action: int) -> int:
     left, right = one.ends()[0].tolist()
     if not NUM_TILES <= action < PASS or left != right or not legal >> action - NUM_TILES & 1 or legal >> action & 1:
         return action
-    grown = one.rules.chain == "one" and legal >> PASS & 1  # B3: then the two ends are apart, whatever their suits
-    return action if grown or (left >= 0 and one.rules.labelled_ends) else action - NUM_TILES
+    # B3: once the turn has grown an end the two are apart, whatever their suits; the lead tile grows none.
+    grown = one.rules.chains and one.snapshot(0)["turn"]["end"] is not None
+    return action if grown else action - NUM_TILES
 
 
 def _laid_last(one: LineEngine) -> int | None:

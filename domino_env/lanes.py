@@ -351,7 +351,7 @@ def _check_player(role: str, player: Any) -> None:
     if isinstance(player, str):
         raise ValueError(
             f"{role}={player!r}: give a player, not its name, e.g. {role}=agents.make_agent({player!r}); "
-            f"left out, the {role} plays random legal actions"
+            f"left out, the {role} {'play' if role == 'opponents' else 'plays'} random legal actions"
         )
     if player is not None and not callable(getattr(player, "act", player)):
         raise ValueError(f"{role}={player!r} must have act(batch) -> actions, or be such a function")

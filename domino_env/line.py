@@ -874,7 +874,13 @@ class LineEngine:
         Args:
             rows: (n,) distinct row numbers.
             other: an engine of n rows of the same game.
+
+        Raises:
+            ValueError: another game, or another number of rows; the engine is as it was.
         """
+        rows = row_numbers(rows, self.num_envs)
+        if other.rules != self.rules or other.num_envs != len(rows):
+            raise ValueError(f"{len(rows)} rows of {self.rules} are not the {other.num_envs} of {other.rules}")
         for name in _VIEWS:
             for mine, theirs in zip(getattr(self, name), getattr(other, name), strict=True):
                 mine[rows] = theirs
@@ -995,7 +1001,11 @@ class LineEngine:
         one._next_leader[0] = _whole(snapshot, "next_leader", -1, self.rules.seats - 1)
         one._keys[0] = _whole(snapshot["stream"], "key", 0, 2**64 - 1)
         one._dealt[0] = _whole(snapshot["stream"], "dealt", 0, 2**62)
-        self._put(row, one, snapshot["over"])
+        if bool(one._over[0]) != snapshot["over"]:
+            raise ValueError(f"the snapshot says over={snapshot['over']}, its moves say otherwise")
+        self.put(np.array([row]), one)
+        self.finished = copy.copy(one.finished)
+        self.finished.rows = np.full(len(one.finished), row)
 
     def _play_on(self, moves: Sequence[int]) -> None:
         """Play the moves of one deal in a batch of one, staying at its end."""
@@ -1005,22 +1015,3 @@ class LineEngine:
                 self.step(np.array([move]), autoreset=False)
         finally:
             self.episode = episode
-
-    def _put(self, row: int, one: "LineEngine", over: bool) -> None:
-        if bool(one._over[0]) != over:
-            raise ValueError(f"the snapshot says over={over}, its moves say otherwise")
-        for name in _VIEWS:
-            for mine, theirs in zip(getattr(self, name), getattr(one, name), strict=True):
-                mine[row] = theirs[0]
-        self._ready_to[row] = 0
-        for name in self._per_row:
-            mine = getattr(self, name).copy()
-            mine[row] = getattr(one, name)[0]
-            setattr(self, name, mine)
-        plies = int(one.plies()[0])
-        self._start[row] = self._time - plies
-        for ply in range(plies):
-            self._ring[(int(self._start[row]) + ply) % len(self._ring), row] = one._ring[ply % len(one._ring), 0]
-        self._any_over = bool(self._over.any())
-        self.finished = copy.copy(one.finished)
-        self.finished.rows = np.full(len(one.finished), row)

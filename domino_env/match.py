@@ -513,7 +513,7 @@ def _advance(
     if standing.over:
         raise ValueError("the match is over; no deal follows")
     if deal.rules != rules:
-        raise ValueError(f"the deal is of {deal.rules}, the match is of {rules}")
+        raise ValueError(f"the deal is of {named(deal.rules)}, the match is of {named(rules)}")
     if played.violations and head.judge is None:
         raise ValueError("there are violations, but the header names no judge")
     players = _seated(standing, played.players)
@@ -566,6 +566,11 @@ def _unjudged(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded result where nobody judges: the raw one."""
     points = [*raw["points"]]
     return {"points": points, "fines": [0] * len(points), "winner": raw["winner"], "deal": "continue", "removed": []}
+
+
+def named(rules: Rules) -> str:
+    """Rules as text: the preset's name, then FIELD=VALUE for what differs from it."""
+    return " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())])
 
 
 def _seated(standing: Standing, players: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -650,6 +655,8 @@ def _replay(table: Engine, played: Played, ended: str) -> dict[str, Any] | None:
     """
     deal = played.deal
     rules, moves = deal.rules, deal.moves
+    if len(moves) > rules.max_plies:  # only with wrong passes on and on (J3), and nobody lays any more
+        raise ValueError(f"{len(moves)} moves; no deal of {rules.name} has more than {rules.max_plies}")
     deal_out(table, [deal])
     wrong = {}  # ply -> violation
     for one in played.violations:
@@ -886,7 +893,7 @@ class Recorder:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
-            raise ValueError(f"{path} is there already; resume it, or write elsewhere") from None
+            raise ValueError(f"{path} is there already; a new record needs a new file") from None
         _lock(path, handle)
         recorder = cls(path, handle, begin(header))
         try:

@@ -14,9 +14,9 @@ Actions are those of the line games, 56 being decline or stop, and 57 turn and 5
 * A leading tile that the rules name (R3) lies turned when the deal begins, so everyone sees what the leader must lay.
 
 Where a tile lies is public, for every turn and draw is. So the only secret of a tile that lies face down is its face. A
-row is a queue: one integer of a byte a tile, the one to be turned next in the lowest. Beside it lies what the seats see
-of it, in the very bits of an observation: what everyone sees, and where it is more, what the owner sees. Each step
-sorts the batch by what is done; no Python loop runs over rows. Deals are made and laid out for many rows at a time.
+row is a queue: one integer of a byte a tile, the one to be turned next in the lowest. Beside it lies what its owner
+sees of it, in the very bits of an observation; the others see of that what is public. Each step sorts the batch by what
+is done; no Python loop runs over rows. Deals are made and laid out for many rows at a time.
 """
 
 import copy
@@ -132,7 +132,10 @@ class RowEngine:
         self._gauges = np.array([stock | (1 << max(i, 0)) - 1 << 28 for stock in full for i in range(-1, seats + 1)])
         self._hands = seats * self.rules.hand_size  # tiles dealt: where the stock begins in _order
         self._places = self.rules.hand_size + self.rules.leftover  # tiles that a row can have
-        self._planes = 2 if self.rules.looked else 1  # where nobody has looked, the owner sees what everyone sees
+        # What a seat sees of all rows whatever is public: where a tile lies, and with perfect memory its own faces.
+        self._own = np.full(seats * self._places, _HIDDEN)
+        if self.rules.memory == "perfect":
+            self._own[: self._places] = ~np.uint16(0)
         # Two parts of an observation that are written in one piece: what each seat shows, and their rows.
         self._parts = np.dtype(
             {
@@ -145,8 +148,8 @@ class RowEngine:
         self._order = np.zeros((n, self.rules.num_tiles), np.uint8)  # the deal: rows from left to right, then the stock
         # bytes of the tiles face down, the rightmost lowest
         self._queue = np.zeros((n, seats, -(-self._places // 8)), np.uint64)
-        # the same places as an observation has them: seen by everyone, and by the owner
-        self._faces = np.zeros((n, self._planes, seats, self._places), np.uint16)
+        # the same places as an observation has them for the owner
+        self._faces = np.zeros((n, seats, self._places), np.uint16)
         self._down = np.zeros((n, seats), np.uint32)  # the same tiles as masks
         self._shown = np.zeros((n, seats), np.uint32)  # tiles that lie open (R7)
         self._turned = np.zeros(n, np.uint32)  # the tile that the mover has turned and must lay
@@ -336,10 +339,7 @@ class RowEngine:
         if size <= OPEN:
             down, shown, codes = shown, down, np.zeros_like(codes)
         lies = codes[:, :, : self._places]
-        faces = np.empty((n, self._planes, seats, self._places), np.uint16)
-        faces[:, 0] = np.where(lies, _HIDDEN, np.uint16(0))
-        if self._planes == 2:
-            faces[:, 1] = _FACE.take(lies & _TILE) * (lies != 0)
+        faces = (_FACE.take(lies & _TILE) if self.rules.looked else _HIDDEN) * (lies != 0)  # R2
         legal = turned.astype(np.uint64)
         if self.rules.lead == "lot":
             legal = shown[each, leader].astype(np.uint64) if size <= OPEN else np.full(n, _TURN_BIT)
@@ -407,13 +407,6 @@ class RowEngine:
         """Where the mover of these rows lies in what is kept a seat."""
         return rows * self.rules.seats + self._mover.take(rows)
 
-    def _faces_at(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What is seen of the mover's row, (n, planes, places), and where it lies in `_faces`, (n, planes)."""
-        seats = self.rules.seats
-        at = rows * (self._planes * seats) + self._mover.take(rows)
-        at = at[:, None] + np.arange(0, self._planes * seats, seats)
-        return self._faces.reshape(-1, self._places).take(at, axis=0), at
-
     def _turn(self, rows: np.ndarray) -> None:
         """R4: the rightmost tile comes up; one that does not match goes to the left."""
         seat = self._seat_at(rows)
@@ -438,13 +431,13 @@ class RowEngine:
         for w in range(words.shape[1]):
             words[:, w] |= code << (shift - np.uint64(64 * w))
         _write(queue, seat, words)
-        faces, at = self._faces_at(rows)
-        flat = faces.reshape(-1)
+        faces = self._faces.reshape(-1, self._places)
+        seen = faces.take(seat, axis=0)
+        flat = seen.reshape(-1)
         flat[:-1] = flat[1:]
-        faces[:, :, -1] = 0
-        back = np.arange(0, flat.size, self._places).reshape(at.shape) + last[:, None]
-        flat[back] = ((_FACE.take(tile) | _PUBLIC) * miss)[:, None]
-        _write(self._faces.reshape(-1, self._places), at, faces)
+        seen[:, -1] = 0
+        flat[np.arange(0, flat.size, self._places) + last] = (_FACE.take(tile) | _PUBLIC) * miss
+        _write(faces, seat, seen)
         bit *= ~miss
         self._turned[rows] = bit
         down[seat] = others ^ bit
@@ -481,11 +474,12 @@ class RowEngine:
             words[:, w] <<= _BYTE
             words[:, w] |= words[:, w - 1] >> np.uint64(56) if w else (tile | np.uint8(_LIES)).astype(np.uint64)
         _write(queue, seat, words)
-        faces, at = self._faces_at(rows)
-        flat = faces.reshape(-1)
+        faces = self._faces.reshape(-1, self._places)
+        seen = faces.take(seat, axis=0)
+        flat = seen.reshape(-1)
         flat[1:] = flat[:-1]
-        faces[:, :, 0] = _HIDDEN
-        _write(self._faces.reshape(-1, self._places), at, faces)
+        seen[:, 0] = _HIDDEN
+        _write(faces, seat, seen)
         bit = _BIT.take(tile)
         self._down.reshape(-1)[seat] |= bit
         self._held[rows] |= bit
@@ -503,8 +497,7 @@ class RowEngine:
             shown[at] |= down[at]
             down[at] = 0
             self._queue.reshape(-1, self._queue.shape[2])[at] = 0
-            row, seat = np.divmod(at, self.rules.seats)
-            self._faces[row, :, seat] = 0
+            self._faces.reshape(-1, self._places)[at] = 0
 
     def _end_turn(self, rows: np.ndarray) -> None:
         """The left neighbour begins its turn: it turns or lays, and only where it can do neither declines or draws."""
@@ -690,16 +683,18 @@ class RowEngine:
         words[:, 1] = self._laid | self._who.take(self._mover + back)
         words[:, 2] = _SEEN.take(self._ends)
         words[:, 3] = self._gauges.take(self._drawn * (seats + 2) + self._idle + 1)
-        first = np.arange(0, n * seats, seats)[:, None]
         at = self._around.take(viewer, axis=0)
-        at += first
+        at += np.arange(0, n * seats, seats)[:, None]
         parts = words.view(self._parts)[:, 0]
         parts["shown"] = self._shown.take(at).astype("<u4", copy=False).view(self._parts["shown"])[:, 0]
-        if self._planes == 2:
-            at += first
-            at[:, 0] += seats if self.rules.memory == "perfect" else seats * self._is_first(viewer)
         words[:, -1] = 0  # its second half may be of no row
         rows = self._faces.reshape(-1, self._places).take(at, axis=0).reshape(n, -1)
+        if self.rules.looked:
+            shows = (rows.view(np.int16) >> 15).view(np.uint16)  # all bits of a place that is public
+            shows |= self._own
+            if self.rules.memory == "peek":
+                shows[:, : self._places] |= -self._is_first(viewer).astype(np.uint16)[:, None]  # R9
+            rows &= shows
         parts["rows"] = rows.astype("<u2", copy=False).view(self._parts["rows"])[:, 0]
         if self.episode == "match":
             words[:, 4] |= np.uint32(1 << 28) << (self._deal_index % 4).astype(np.uint32)
@@ -820,7 +815,7 @@ class RowEngine:
         shown = [tiles_of(mask) for mask in one._shown[0]]
         turned = tiles_of(int(one._turned[0]))
         mover = int(one._mover[0])
-        known = one._faces[0, 0] & _PUBLIC != 0
+        known = one._faces[0] & _PUBLIC != 0
         ends = one.ends()[0].tolist()
         over = bool(one._over[0])
         return {

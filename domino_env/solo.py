@@ -17,7 +17,7 @@ from domino_env.line import _BIT, _EMPTY, _FITS, _REACH, _SEEN, _TURN, LineEngin
 from domino_env.rows import RowEngine
 from domino_env.rules import Rules, get_rules
 from domino_env.scoring import nothing
-from domino_env.tiles import NUM_ACTIONS, NUM_TILES, PASS
+from domino_env.tiles import NUM_TILES, PASS
 
 _TURN_LIST, _BIT_LIST, _REACH_LIST, _SEEN_LIST = (table.tolist() for table in (_TURN, _BIT, _REACH, _SEEN))
 _FITS_LISTS = {labelled: table.tolist() for labelled, table in _FITS.items()}
@@ -172,17 +172,18 @@ class RowSolo(RowEngine):
 
     def mover(self) -> int:
         """Seat to move; after the end the seat that would come next."""
-        return int(self.to_move()[0])
+        return self._mover.item()
 
     def play(self, action: int) -> tuple[list[float] | None, bool]:
         """What `step([action], autoreset=False)` does; arguments and errors as of `Solo.play`."""
-        _check(self, action, bool(self._over[0]))
+        _check(self, action, self._over.item())
         rewards, done = self.step(np.array([action]), autoreset=False)
         return (rewards[0].tolist() if len(self.finished) else None), bool(done[0])
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
-        """What `observe(seat)` and `legal(seat)` give, as rows in new arrays."""
-        return self.observe(seat)[0], self.legal(seat)[0]
+        """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (59,) int8, new arrays."""
+        packed = self._words(np.array([seat])).view(np.uint8)[0]
+        return _unpacked(packed, self._legal.item() if seat == self.mover() else _PASS_BIT, self.num_actions)
 
 
 def _check(engine: LineEngine | RowEngine, action: int, over: bool) -> None:
@@ -210,10 +211,16 @@ def _close(engine: LineEngine, over: bool) -> tuple[list[float] | None, bool]:
 def _seen(engine: LineEngine, bits: int, legal: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
     """An observation and a mask as arrays, from their bits."""
     packed = np.frombuffer(bits.to_bytes(engine.layout.nbytes, "little"), np.uint8)
+    return _unpacked(packed, legal, engine.num_actions)
+
+
+def _unpacked(
+    packed: npt.NDArray[np.uint8], legal: int, num_actions: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
     mask = np.frombuffer(legal.to_bytes(8, "little"), np.uint8)
     return (
         np.unpackbits(packed, bitorder="little"),
-        np.unpackbits(mask, count=NUM_ACTIONS, bitorder="little").view(np.int8),
+        np.unpackbits(mask, count=num_actions, bitorder="little").view(np.int8),
     )
 
 

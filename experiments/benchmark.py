@@ -28,6 +28,10 @@ MEMORY_ROWS = 16384
 GOALS = {"dominoes": 40.0, "openspiel_team_dominoes": 300.0, "pettingzoo_texas_holdem": 2.0}
 YARDSTICK_GOAL = 0.7
 TRAINER_GOAL = 10.0  # and of `domino benchmark train`
+GAMES = ("sport_book", "blitz", "blind_blitz", "blind")  # of `--games`; the first is what the others are held against
+GAME_ROWS = (4096, 16384)
+#: How many times slower than the sport engine a game may be.
+GAME_GOALS = {"blitz": 2.0, "blind_blitz": 3.0, "blind": 3.0}
 
 Turn = Callable[[], int]  # does a small piece of work, returns how many moves it was
 
@@ -50,7 +54,7 @@ def measure(programs: dict[str, Turn], repeats: int, seconds: float) -> dict[str
     for _ in range(repeats):
         for name, program in programs.items():
             moves, began, used = 0, time.perf_counter(), time.process_time()
-            while time.perf_counter() - began < seconds:
+            while not moves or time.perf_counter() - began < seconds:  # once at least, however late the turn came
                 moves += program()
             wall[name].append(moves / (time.perf_counter() - began))
             cpu[name].append(moves / max(time.process_time() - used, 1e-9))
@@ -220,18 +224,21 @@ def engine(
     seed: int = 0,
     peers: bool = False,
     say: Callable[[str], None] = lambda line: None,
+    games: bool = False,
 ) -> dict[str, Any]:
-    """Moves a second of the engine on one core, beside the yardstick, and beside peers where asked.
+    """Moves a second of the engine on one core, beside the yardstick, and beside peers or the other games where asked.
 
     Args:
         rules: a preset's name.
         rows: one number of rows; None: 1,024, 4,096 and 16,384, of which 4,096 is the headline.
-        seconds: how long to measure in all, without the peers (which take about as long again).
+        seconds: how long to measure in all, without the peers and the games (which take about as long again each).
         seed: of deals and picks.
         peers: also run the peers that can be imported.
         say: is told what is being measured.
+        games: also measure sport_book, blitz, blind_blitz and blind in turns; of 4,096 and 16,384 rows, or of ``rows``.
     Returns:
-        the JSON of `domino benchmark engine`; `peers` holds their moves a second, `ratios` ours over theirs.
+        the JSON of `domino benchmark engine`; `peers` holds their moves a second, `ratios` ours over theirs; with
+        ``games``, `games` holds a dict a game and number of rows and `game_goals` how many times slower each may be.
     Raises:
         ValueError: unknown rules, rows < 1 or seconds not above 0.
     """
@@ -276,7 +283,29 @@ def engine(
         if peers:
             best = max(by_rows, key=lambda row: row["moves_per_cpu_second"])
             result |= _peers(rules, int(best["rows"]), seconds, seed, say)
+        if games:
+            result |= _games([rows] if rows else list(GAME_ROWS), seconds, seed, say)
     return result
+
+
+def _games(sizes: list[int], seconds: float, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Every game beside the sport engine, in turns."""
+    repeats, found = 7, []
+    for size in sizes:
+        say(f"games, {size} rows")
+        turns = {name: engine_turn(name, size, seed) for name in GAMES}
+        speeds = measure(turns, repeats, seconds / (repeats * len(GAMES) * len(sizes)))
+        found += [
+            {
+                "rules": name,
+                "rows": size,
+                "moves_per_second": round(speed.wall),
+                "moves_per_cpu_second": round(speed.cpu),
+                "times_slower": round(ratio(speeds[GAMES[0]], speed), 2),
+            }
+            for name, speed in speeds.items()
+        ]
+    return {"games": found, "game_goals": GAME_GOALS}
 
 
 def _peers(rules: str, rows: int, seconds: float, seed: int, say: Callable[[str], None]) -> dict[str, Any]:

@@ -537,7 +537,9 @@ def _game(text: str) -> Rules:
         field, sign, value = word.partition("=")
         if not sign or not value or field in fields:
             raise ValueError(f"--rules {text!r}: after the preset's name write FIELD=VALUE, each once; not {word!r}")
-        plain = {"true": True, "false": False, "none": None}
+        plain: dict[str, Any] = {"true": True, "false": False}
+        if field == "match_to":  # of the others, chain has a choice of this name
+            plain["none"] = None
         fields[field] = int(value) if re.fullmatch(r"-?[0-9]{1,9}", value) else plain.get(value.lower(), value)
     return get_rules(name, **fields)
 
@@ -639,7 +641,8 @@ def _show_tournament(figures: dict[str, Any]) -> None:
     rows = figures["standings"]
     optional = {"byes": 0, "warnings": 0, "out": None, "head_to_head": None}  # left out where they say nothing
     shown = [key for key in rows[0] if key not in optional or any(row[key] != optional[key] for row in rows)]
-    title = f"{figures['system'].replace('_', ' ')}, {figures['rounds']} rounds of {figures['rules']}"
+    rounds = f"{figures['rounds']} round{'' if figures['rounds'] == 1 else 's'}"
+    title = f"{figures['system'].replace('_', ' ')}, {rounds} of {figures['rules']}"
     table = Table(title=escape(f"{title}, seed {figures['seed']}"))
     for key in shown:
         table.add_column(heads[key], justify="left" if key in ("pair", "out") else "right")

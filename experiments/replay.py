@@ -23,7 +23,6 @@ from domino_env.deals import Deal, parse_deal
 from domino_env.engine import Engine
 from domino_env.line import LineEngine
 from domino_env.match import MatchRecord
-from domino_env.rules import Rules
 
 Snapshot = dict[str, Any]
 _FIRST = 2  # the line of the first deal of a match record
@@ -117,7 +116,7 @@ class MatchReplay:
         head = self.record.header
         judge = "nobody judges" if head.judge is None else f"the {head.judge} judges"
         length = f"to {head.rules.match_to} points" if head.rules.match_to else f"{match.FOUR * head.fours} deals"
-        text = [f"match of {_named(head.rules)}, {length}, {judge}"]
+        text = [f"match of {match.named(head.rules)}, {length}, {judge}"]
         tiles = head.draw if head.draw and len(head.draw) == len(head.players) else [""] * len(head.players)
         width = max(len(player) for player in head.players)
         for seat, (player, tile) in enumerate(zip(head.players, tiles, strict=True)):
@@ -133,17 +132,18 @@ class MatchReplay:
 
     def opening(self, one: Replay) -> list[str]:
         """Lines that say which deal it is, who leads, and who would shuffle."""
-        line, players = self.record.lines[one.line - _FIRST], one.players
-        text = f"deal {line['deal'] + 1} (line {one.line}): {players[line['leader']]}, seat {line['leader']}, leads"
+        line, players = self.record.lines[one.line - _FIRST], _apart(one.players)
+        leader = f"{one.players[line['leader']]}, seat {line['leader']}"
+        text = f"deal {line['deal'] + 1} (line {one.line}): {leader}, leads"
         if line["shuffle"] is not None:
             by = ", then ".join(players[seat] for seat in line["shuffle"]["by"])
             text += f"; {by} would shuffle, {players[line['shuffle']['draws_last']]} draws last"
-        changed = [f"  seats were changed: {', '.join(players)}"] if "players" in line else []
+        changed = [f"  seats were changed: {', '.join(one.players)}"] if "players" in line else []
         return [text, *changed]
 
     def outcome(self, one: Replay) -> list[str]:
         """Lines that say how a deal ended: raw result, sanctions, recorded result, sums."""
-        line, players = self.record.lines[one.line - _FIRST], one.players
+        line, players = self.record.lines[one.line - _FIRST], _apart(one.players)
         raw, recorded = line["raw"], line["recorded"]
         text = [f"  {_raw(raw, players, len(line['moves']))}"]
         for verdict in line["sanctions"]:
@@ -160,7 +160,7 @@ class MatchReplay:
         stands = match.summary(self.record.standing)
         left = stands["withdrawal"]
         text = [f"{left['player']}, seat {left['seat']}, left: {left['note']}"] if left else []
-        after = f"after {stands['deals']} deals: {_score(stands['sums'])}"
+        after = f"after {_count(stands['deals'], 'deal')}: {_score(stands['sums'])}"
         if not stands["over"]:
             text.append(f"the match goes on {after}")
         elif stands["tie"]:
@@ -171,11 +171,21 @@ class MatchReplay:
         return text + (["the last line was cut while it was written; it is left out"] if self.record.cut else [])
 
     def _sides(self) -> list[str]:
-        return [" and ".join(side) for side in match.summary(self.record.standing)["sides"]]
+        rules, players = self.record.header.rules, _apart(self.record.standing.players)
+        side_of = [rules.side_of(seat) for seat in range(rules.seats)]
+        return [
+            " and ".join(player for player, its in zip(players, side_of, strict=True) if its == side)
+            for side in range(rules.num_sides)
+        ]
 
 
-def _named(rules: Rules) -> str:
-    return " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())])
+def _apart(players: Sequence[str]) -> list[str]:
+    """Names by seat, with the seat where several have the same."""
+    return [name if players.count(name) == 1 else f"{name} (seat {seat})" for seat, name in enumerate(players)]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _score(points: Sequence[int]) -> str:
@@ -184,11 +194,11 @@ def _score(points: Sequence[int]) -> str:
 
 def _raw(raw: dict[str, Any] | None, players: Sequence[str], moves: int) -> str:
     if raw is None:
-        return f"broken off after {moves} moves, without a result"
+        return f"broken off after {_count(moves, 'move')}, without a result"
     by = "nobody" if raw["by"] is None else players[raw["by"]]
     how = {"out": f"{by} goes out", "block": f"a block, {by} laid last", "guard": "broken off by the guard"}
     pips = " ".join(map(str, raw["pips_left"]))
-    return f"{how[raw['outcome']]} after {raw['plies']} moves, pips left {pips}: {_score(raw['points'])}"
+    return f"{how[raw['outcome']]} after {_count(raw['plies'], 'move')}, pips left {pips}: {_score(raw['points'])}"
 
 
 def _sanction(verdict: dict[str, Any], players: Sequence[str]) -> str:
@@ -200,7 +210,7 @@ def _sanction(verdict: dict[str, Any], players: Sequence[str]) -> str:
     costs += [f"the judge decides: {one['decision']}"] if one["decision"] != "continue" else []
     taken_back = ", taken back" if one["corrected"] else ""
     return (
-        f"{one['kind']}{who} after {one['ply']} moves{taken_back} ({verdict['clause']}), "
+        f"{one['kind']}{who} after {_count(one['ply'], 'move')}{taken_back} ({verdict['clause']}), "
         f"no. {verdict['count']}: {', '.join(costs) or 'noted'}"
     )
 

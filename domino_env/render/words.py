@@ -136,7 +136,8 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "help_judge": (
         "The judge is at the table: pass though you could lay, lay a tile of yours that\n"
         "does not match, or say block where there is none, and it is judged.",
-        "За столом судья: он накажет за пас с подходящей косточкой, за неподходящую\nкосточку и за ложный бой (бой).",
+        "За столом судья: можно спасовать с подходящей косточкой, положить неподходящую\n"
+        "или объявить бой, которого нет (бой), и он рассудит.",
     ),
     # what may be typed; the English words are understood in every language
     "type_pass": ("pass stop decline", "пас стоп отказ"),

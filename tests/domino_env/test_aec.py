@@ -24,6 +24,9 @@ GAMES = [
     {"rules": "sport_book", "pairs": False, "episode": "match"},
     {"rules": "tiny_pairs", "seats": 2, "pairs": False, "hand_size": 5},
     {"rules": "blitz", "seats": 6, "chain": "one"},
+    {"rules": "blitz", "seats": 7},
+    {"rules": "blitz", "seats": 5, "chain": "one", "labelled_ends": True, "episode": "match"},
+    {"rules": "blitz", "pairs": True, "chain": "one"},
     {"rules": "blind_blitz", "seats": 2, "memory": "peek"},
 ]
 
@@ -71,11 +74,14 @@ def test_solo_is_the_engine(game):
             break
 
 
-def test_dead_steps__each_agent_once():
-    """B04: after the ply that ends a hand all four are terminated at once, and each is yielded exactly once more."""
-    env = aec_env()
+@pytest.mark.parametrize(
+    ("game", "hands"), [({}, 1000), ({"rules": "blitz", "seats": 7}, 50), ({"rules": "blind", "seats": 3}, 20)], ids=str
+)
+def test_dead_steps__each_agent_once(game, hands):
+    """B04: after the ply that ends a hand all seats are terminated at once, and each is yielded exactly once more."""
+    env = aec_env(**game)
     rng = np.random.default_rng(4)
-    for hand in range(1000):
+    for hand in range(hands):
         env.reset(seed=hand)
         dead = []
         for agent in env.agent_iter():
@@ -87,8 +93,8 @@ def test_dead_steps__each_agent_once():
                 continue
             assert not dead, "a dead agent was followed by a living one"
             env.step(random_action(observation, rng))
-            assert len(set(env.terminations.values())) == 1 and len(env.agents) == 4
-        assert sorted(dead) == SEATS and env.agents == []
+            assert len(set(env.terminations.values())) == 1 and env.agents == env.possible_agents
+        assert sorted(dead) == env.possible_agents and env.agents == []
 
 
 def deal_of(env):

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from domino_env import get_rules, make_engine
+from domino_env import DominoEnv, get_rules, make_engine, make_vec, parallel_env, raw_aec_env
 from domino_env.deals import Deal, format_deal, parse_deal
 from domino_env.observation import SCORE_STEPS
+from domino_env.scoring import score
 from tests.blitz_reference import BLITZ, PASS, TILES, BlitzGame, BlitzTable, lowest, number, shuffled, variant
 
 SEATS = (4, 5, 6, 7, 8)
@@ -194,7 +195,7 @@ def test_reference__other_sets_and_hands(game):
 @pytest.mark.slow
 @pytest.mark.parametrize("game", GRID, ids=label)
 def test_reference__many_deals(game):
-    Twin(game, 512, seed=404).run(6_000, look_every=25)
+    Twin(game, 256, seed=404).run(3_000, look_every=25)
 
 
 def test_reference__compares_all_there_is():
@@ -318,7 +319,7 @@ def test_lead__another_leader_is_an_error():
     """B2: the tile says who leads; another seat is refused as an option and as an array, and nothing changes."""
     engine = table_of(moves="0-0L 0-1L pass")
     before = engine.snapshot(0)
-    for options in ({"hands": FOUR, "leader": 1}, {"leader": (int(lead_of_next(engine)) + 1) % 4}):
+    for options in ({"hands": FOUR, "leader": 1}, {"leader": (lead_of_next(engine) + 1) % 4}):
         with pytest.raises(ValueError, match="lead"):
             engine.reset(options=options)
         assert engine.snapshot(0) == before
@@ -332,11 +333,59 @@ def test_lead__another_leader_is_an_error():
     assert engine.leader().tolist() == [2] and may(engine) == {"0-0L"}
 
 
+def test_lead__asked_for_with_a_seed():
+    """B2: with a seed it is the lowest tile of the seed's first deal that counts, whatever was played before."""
+    first = make_engine("blitz", 5, 31, seats=7)
+    leaders = [{"leader": leader} for leader in first.leader().tolist()]
+    engine = make_engine("blitz", 5, 30, seats=7)
+    engine.reset()
+    engine.reset(seed=31, options=leaders)
+    assert [engine.text(row) for row in range(5)] == [first.text(row) for row in range(5)]
+    engine.reset()
+    with pytest.raises(ValueError, match="lead"):
+        engine.reset(seed=31, options=leaders[1:] + leaders[:1])
+
+
+def seen_of(env, result):
+    """All that an env shows after a reset: what it returned, or in AEC what every seat observes."""
+    views = result[0] if result else {agent: env.observe(agent) for agent in env.possible_agents}
+    return [view.tobytes() for one in views.values() for view in (one.values() if isinstance(one, dict) else [one])]
+
+
+@pytest.mark.parametrize("make", [raw_aec_env, parallel_env, DominoEnv, make_vec])
+def test_lead__another_leader_is_an_error_in_every_env(make):
+    """B2: it leaves deals and stream of an env as they were, with a seed and without one."""
+    rows = {"num_envs": 2} if make is make_vec else {}
+    env, untouched = make("blitz", seats=5, **rows), make("blitz", seats=5, **rows)
+    for seed in (35, 36):
+        engine = make_engine("blitz", 1, seed, seats=5)
+        assert seen_of(env, env.reset(seed=seed)) == seen_of(untouched, untouched.reset(seed=seed))
+        for again, leader in ((seed, lead_of(engine)), (None, lead_of_next(engine))):
+            with pytest.raises(ValueError, match="holds the lowest tile dealt"):
+                env.reset(seed=again, options={"leader": (leader + 1) % 5})
+        assert seen_of(env, env.reset()) == seen_of(untouched, untouched.reset())
+
+
+def test_lead__of_arrays_without_leaders():
+    """B2: `deal` asks for no leader where the tile says who it is, and for one where no tile does."""
+    source, engine = make_engine("blitz", 4, 27, seats=7), make_engine("blitz", 4, 1, seats=7)
+    engine.deal(source.hands())
+    assert [engine.text(row) for row in range(4)] == [source.text(row) for row in range(4)]
+    assert np.array_equal(engine.legal(), source.legal())
+    with pytest.raises(ValueError, match="in sport_book no tile decides"):
+        make_engine("sport_book", 4, 1).deal(make_engine("sport_book", 4, 2).hands())
+
+
+def lead_of(engine) -> int:
+    """Who leads the deal of row 0."""
+    return int(engine.leader()[0])
+
+
 def lead_of_next(engine) -> int:
     """Who leads the deal that a reset would begin."""
     other = copy.deepcopy(engine)
     other.reset()
-    return int(other.leader()[0])
+    return lead_of(other)
 
 
 def tile_tuples(names) -> list:
@@ -426,6 +475,63 @@ def test_chain__one_lead_leaves_both_ends():
     assert may(engine) == {"0-2R", "2-2R", "pass"}
 
 
+BEGUN = {
+    "reset": lambda engine: engine.reset(options={"hands": FOUR}),
+    "reset_rows": lambda engine: engine.reset_rows(np.array([0]), [{"hands": FOUR}]),
+    "deal_on": lambda engine: engine.deal_on(np.array([0]), [{"hands": FOUR}]),
+    "deal": lambda engine: engine.deal(np.array([[mask_in(tile_tuples(hand)) for hand in FOUR]], np.uint32)),
+}
+
+
+@pytest.mark.parametrize("begin", BEGUN)
+def test_turn__of_a_deal_that_is_given_up_ends_with_it(begin):
+    """B3: a deal that begins in the midst of a turn begins with none: nothing is laid, no end has grown."""
+    engine = table_of(moves="0-0L 0-1L", chain="one")
+    assert part(engine, 2, "laid") == [0] and part(engine, 2, "grown") == [0]
+    BEGUN[begin](engine)
+    assert engine.to_move().tolist() == [2] and engine.plies().tolist() == [0] and may(engine) == {"0-0L"}
+    assert part(engine, 2, "laid") == part(engine, 2, "grown") == []
+    assert engine.snapshot(0)["turn"] == {"laid": 0, "end": None} and engine.snapshot(0)["moves"] == []
+    play(engine, "0-0L")
+    assert engine.to_move().tolist() == [2] and may(engine) == {"0-1L", "0-2L", "0-3L", "pass"}
+
+
+def test_stop__in_the_midst_of_a_turn():
+    """B6, J5: a deal that a judge stops has no result by play and waits; in single deals nothing is added up."""
+    engine = engine_of(variant(pairs=True, chain="one"), 2, seed=32)
+    rng = np.random.default_rng(32)
+    while engine.snapshot(1)["turn"]["end"] is None:
+        engine.step(engine.sample_legal(rng))
+    engine.stop(np.array([1]))
+    engine.add_points(np.array([1]), np.array([0, 25]))
+    assert engine.over().tolist() == [False, True] and np.flatnonzero(engine.legal()[1]).tolist() == [PASS]
+    shot = engine.snapshot(1)
+    assert shot["over"] and shot["deal"] is None and shot["score"] == engine.score()[1].tolist() == [0, 0]
+    with pytest.raises(ValueError, match="row 1 is over"):
+        engine.step(engine.sample_legal(rng))
+    engine.reset_rows(np.array([1]))
+    assert not engine.over().any() and engine.snapshot(1)["turn"] == {"laid": 0, "end": None}
+
+
+def test_deal_on__goes_on_with_the_match(fingerprint):
+    """B2, S10: the next deal of the stream, counted, with the score as it stands; a wrong leader changes nothing."""
+    engine = make_engine("blitz", 3, 33, seats=5, episode="match")
+    deals = make_engine("blitz", 3, 33, seats=5)
+    deals.reset()
+    rows, points = np.array([0, 2]), [3, -4, 0, 6, -5]
+    engine.add_points(rows, np.array(points))
+    leaders = deals.leader()[rows]
+    state = fingerprint(engine)
+    with pytest.raises(ValueError, match="lead"):
+        engine.deal_on(rows, [{"leader": int(leaders[0])}, {"leader": int(leaders[1] + 1) % 5}])
+    assert fingerprint(engine) == state
+    untouched = engine.hands()[1].tolist()
+    engine.deal_on(rows, [{"leader": int(leader)} for leader in leaders])
+    assert engine.deal_index().tolist() == [1, 0, 1] and engine.score().tolist() == [points, [0] * 5, points]
+    assert engine.hands()[rows].tolist() == deals.hands()[rows].tolist() and engine.hands()[1].tolist() == untouched
+    assert engine.leader()[rows].tolist() == leaders.tolist()
+
+
 @pytest.mark.parametrize(
     ("labelled", "first", "right", "left"),
     [
@@ -507,6 +613,21 @@ def test_out__with_the_tile_that_closes_the_line():
     after = play(table_of(hands), "0-0L 0-1L pass 1-6L 0-6R 6-6L")
     assert (after["deal"]["outcome"], after["deal"]["winner"], after["deal"]["by"]) == ("out", 4, 4)
     assert after["deal"]["points"] == [-13, -13, -18, -2, 104, -10, -21, -27]
+
+
+def test_out__beside_a_hand_of_no_pips():
+    """B5, R8: who went out takes all, also where another seat is left with 0-0 alone, which counts nothing. In blitz
+    0-0 is led, in the blind games it may stay behind."""
+    none, hands = np.zeros(1, np.int64), np.array([[0], [1], [1 << 27]], np.uint32)  # clockwise: out, 0-0, 6-6
+    done = score(get_rules("blind", seats=3), none, hands, by=none + 2, plies=none + 9)
+    assert done.info(0) == {
+        "outcome": "out",
+        "winner": 2,
+        "points": [0, -12, 12],
+        "pips_left": [0, 12, 0],
+        "by": 2,
+        "plies": 9,
+    }
 
 
 def test_block__seen_at_once_in_a_turn():
@@ -676,12 +797,13 @@ def test_hidden_tiles__are_really_moved():
     assert found["moved"] > 20 and found["left over"] > 10 and found["late"] > 3, found
 
 
-def test_match__score_in_the_observation():
+@pytest.mark.parametrize("seats", [5, 6, 7])
+def test_match__score_in_the_observation(seats):
     """S10: a match is a number of fours; the lead is by the lowest tile in each deal of it."""
-    engine = engine_of(variant(seats=6), 40, seed=409, episode="match", fours=1)
+    engine = engine_of(variant(seats=seats), 20, seed=409, episode="match", fours=1)
     rng = np.random.default_rng(409)
-    total, ended = np.zeros((40, 6)), 0
-    while ended < 30:
+    total, ended = np.zeros((20, seats)), 0
+    while ended < 10:
         rewards, done = engine.step(engine.sample_legal(rng))
         total += rewards
         total[done] = 0
@@ -931,6 +1053,17 @@ def test_step__bad_actions_change_nothing(fingerprint):
         with pytest.raises(ValueError):
             engine.step(np.array(actions))
     assert fingerprint(engine) == state
+
+
+@pytest.mark.parametrize("other", [variant(chain="one"), variant(seats=5), variant(pairs=True)], ids=label)
+def test_put__of_another_game_changes_nothing(other, fingerprint):
+    """What is no part of this engine is refused before anything of it is written."""
+    engine = make_engine("blitz", 3, 34)
+    state = fingerprint(engine)
+    for rows, part in [([0, 2], engine_of(other, 2, 1)), ([0], engine.take(np.array([1, 2]))), ([3], engine)]:
+        with pytest.raises(ValueError):
+            engine.put(np.array(rows), part)
+        assert fingerprint(engine) == state
 
 
 @pytest.mark.parametrize("change", ["leader", "move", "chain", "dealt", "over"])

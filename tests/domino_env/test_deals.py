@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from domino_env import get_rules
+from domino_env import get_rules, make_engine
 from domino_env.deals import Deal, Streams, boards, format_deal, parse_deal, row_keys, shuffle, struck
 from tests.reference import GAMES, TILES, Table, is_redeal, make_game, number, shuffled
 from tests.twin import mask_in, overrides_of, tiles_in
@@ -133,6 +133,33 @@ def test_redeal__only_the_struck_deals_change():
 
 
 # --------------------------------------------------------------------------------------------------- boards and streams
+
+BY_TILE = [
+    get_rules("blitz"),
+    get_rules("blitz", seats=5),
+    get_rules("blitz", seats=7),
+    get_rules("blind_blitz", seats=3),
+    get_rules("blind", lead="high", seats=2),
+    get_rules("blind", lead="low"),
+    get_rules("blind", seats=3),
+]
+
+
+@pytest.mark.parametrize("rules", BY_TILE, ids=lambda rules: f"{rules.name}-{rules.seats}-{rules.lead}")
+def test_boards__led_by_the_tile(rules):
+    """B2, R3, S11: the lowest or highest tile dealt leads; by lot the lead rotates; the same however batched."""
+    made = boards(rules, 7, 0, 60)
+    parts = [boards(rules, 7, start, count) for start, count in ((0, 1), (1, 20), (21, 39))]
+    for j, whole in enumerate(made):
+        assert np.array_equal(np.concatenate([part[j] for part in parts]), whole)
+    for j, leader in enumerate(made[1].tolist()):
+        hands = [[TILES[tile] for tile in hand] if rules.rows else tiles_in(hand) for hand in made[0][j]]
+        ranked = sorted((sum(tile), tile[0], seat) for seat, hand in enumerate(hands) for tile in hand)
+        first = {"low": ranked[0], "blank": ranked[0], "high": ranked[-1], "lot": (0, 0, j % rules.seats)}
+        assert leader == first[rules.lead][2]
+    engine = make_engine(rules, 60, 1)
+    engine.deal(*made)
+    assert np.array_equal(engine.leader(), made[1])
 
 
 def test_boards__are_the_same_however_batched():

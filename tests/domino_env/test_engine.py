@@ -144,8 +144,8 @@ TWICE = [HANDS[0], HANDS[1], HANDS[2], [HANDS[0][0], *HANDS[3][1:]]]
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"hands": TWICE}, "0-0"),
-        ({"hands": [["0-0", "0-0", *HANDS[0][2:]], *HANDS[1:]]}, "0-0"),
+        ({"hands": TWICE}, "0-0 is given twice, to seats 0 and 3"),
+        ({"hands": [["0-0", "0-0", *HANDS[0][2:]], *HANDS[1:]]}, "0-0 is given twice, to seat 0"),
         ({"hands": [["6-0", *HANDS[0][1:]], *HANDS[1:]]}, "0-6"),
         ({"hands": [HANDS[0][:6], *HANDS[1:]]}, "7"),
         ({"hands": [[*HANDS[0], "1-1"], *HANDS[1:]]}, "7"),

@@ -174,6 +174,21 @@ def test_misfit__the_right_action_of_a_tile_that_fits_is_no_error():
     assert acts(one, referee, "0-2R")[2] == {} and one.record(0).moves[1] == action_index("0-2R")
 
 
+def test_misfit__equal_ends_in_blitz():
+    """B3, chain="one": the lead tile grows no end, so after a led double the left action stands for both; where the
+    turn has grown an end the two are apart, and the other one is wrong."""
+    one = make_table("blitz", pairs=True, chain="one")
+    one.reset(options={"hands": HANDS})
+    referee = Referee(one, "club")
+    acts(one, referee, "0-0L")
+    assert acts(one, referee, "0-1R")[2] == {} and one.record(0).moves[1] == action_index("0-1L")
+    one.reset(options={"hands": HANDS})
+    acts(one, referee, "0-0L", "pass", "0-2L", "pass", "2-4L", "0-4L")
+    assert one.ends().tolist() == [[0, 0]] and one.snapshot(0)["turn"]["end"] == "left"
+    assert kinds(acts(one, referee, "0-5R")[2]) == [("misfit_at_once", 2, 25, "continue")]
+    assert acts(one, referee, "0-5L")[2] == {} and one.to_move()[0] == 2
+
+
 @pytest.mark.parametrize("judge, decision", [("club", "replay"), ("book", "replay")])
 def test_misfit__replayed_once(judge, decision):
     """J5, J1: dealt anew with the same leader and number; the sanctions wait; a second time play goes on."""

@@ -552,7 +552,7 @@ def setter(*path, to):
         (setter("moves", 0, to="3-7L"), r"deal.moves\[0\] must match"),
         (setter("moves", 0, to="0-0L\n"), "move"),
         (setter("text", to=lambda t: t.replace("leader=1", "leader=2")), "led by seat 1, not by seat 2"),
-        (setter("text", to=lambda t: t.replace("sport_book", "sport_club")), "the match is of"),
+        (setter("text", to=lambda t: t.replace("sport_book", "sport_club")), "the match is of sport_book$"),
         (setter("text", to=lambda t: t.replace("|", "!", 1)), "text: column"),
         (setter("text", to=lambda t: t + " | 0-0L"), "text"),
         (setter("sanctions", to=[{}]), r"deal.sanctions\[0\] lacks 'violation'"),
@@ -824,6 +824,15 @@ def test_judged__wrong_pass_that_was_none(club):
     ]:
         with pytest.raises(ValueError, match=why):
             club.append(replace(whole, violations=(one,)))
+    assert club.standing.deals == 0 and len(read(club.path).lines) == 0, "nothing was written"
+
+
+def test_judged__wrong_passes_for_ever(club):
+    """J3: no deal has more actions than the rules know, and the record of one that has is refused."""
+    deal, most = next_deal(club.standing, 3), CLUB.max_plies
+    found = tuple(Violation("wrong_pass", (deal.leader + ply) % 4, ply) for ply in range(most + 1))
+    with pytest.raises(ValueError, match=f"{most + 1} moves; no deal of sport_club has more than {most}"):
+        club.append(Played(replace(deal, moves=[PASS] * (most + 1)), found))
     assert club.standing.deals == 0 and len(read(club.path).lines) == 0, "nothing was written"
 
 

@@ -195,8 +195,8 @@ def test_reference__other_sets_and_hands(game):
 @pytest.mark.slow
 @pytest.mark.parametrize("game", EVERY, ids=label)
 def test_reference__many_deals(game):
-    twin = Twin(game, 256, seed=303)
-    twin.run(3_000)
+    twin = Twin(game, 192, seed=303)
+    twin.run(1_000)
     assert not twin.outcomes["guard"] and twin.longest < 200
 
 
@@ -306,6 +306,14 @@ def test_lead__defaults():
     leaders = RowEngine("blind", 3000, 7).leader()
     assert (abs(np.bincount(leaders, minlength=4) - 750) < 120).all()
     assert np.array_equal(leaders[:10], RowEngine("blind", 10, 7).leader())
+
+
+def test_lead__by_lot_where_options_name_nobody():
+    """R3: it is the stream's lot also where options are given, but no leader."""
+    plain, given = RowEngine("blind", 40, 7), RowEngine("blind", 40, 1)
+    given.reset(seed=7, options={"deal_index": 3})
+    assert set(plain.leader().tolist()) == {0, 1, 2, 3}
+    assert [given.text(row) for row in range(40)] == [plain.text(row) for row in range(40)]
 
 
 def test_turn__matches_or_goes_to_the_left():
@@ -553,6 +561,15 @@ def test_guard__truncates(monkeypatch):
         engine.step(engine.sample_legal(rng), autoreset=False)
     row = int(engine.finished.rows[0])
     assert engine.snapshot(row)["deal"] == engine.finished.info(0)
+
+
+def test_guard__not_where_the_deal_is_over_anyway(monkeypatch):
+    """R8: a deal that ends by itself with the last turn that it may have is scored, not broken off."""
+    monkeypatch.setattr(rows_module, "GUARD_TURNS", 4)
+    engine = idle_table()
+    after = play(engine, "0-0L pass pass pass pass")
+    assert engine.turns().tolist() == [4] and not engine.truncated()[0]
+    assert (after["deal"]["outcome"], after["deal"]["points"]) == ("block", [-1, 4, -3])
 
 
 def test_memory__peek_shows_the_row_once():

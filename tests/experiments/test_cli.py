@@ -69,6 +69,7 @@ BAD = [
     ("evaluate greedy random --rules sport_book,lone_blank", "after the preset's name write FIELD=VALUE, each once"),
     ("evaluate greedy random --rules sport_book,blank=3", "rules have no field 'blank'; fields are "),
     ("evaluate greedy random --rules sport_book,seats=8", "seats=8 cannot be played"),
+    ("evaluate counter greedy --rules blitz,chain=none", "chain='none' cannot be played in blitz"),
     ("benchmark engine --rows 0", "'--rows'"),
     ("benchmark engine --seconds 0", "'--seconds'"),
     ("benchmark engine --rules sprot", "unknown rules 'sprot'"),
@@ -106,7 +107,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     (here / "bad.yaml").write_text("learning_rat: 1\n")
     before = sorted(here.rglob("*"))
     given = [word.format(here=here) for word in words.split()]
-    code = cli.main([word.replace(",", " ") if word.startswith("sport_book,") else word for word in given])
+    code = cli.main([word.replace(",", " ") if word.startswith(("sport_book,", "blitz,")) else word for word in given])
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")
     assert err.startswith("domino: ") and err.count("\n") == 1

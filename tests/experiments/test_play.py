@@ -591,7 +591,7 @@ BAD = [
     ("--lang de", "lang must be one of en, ru, got 'de'"),
     ("--name ,", "--name ' ': a player needs a name"),
     ("--record no/where/m.jsonl", "no/where/m.jsonl: No such file or directory"),
-    ("--record there.txt", "there.txt is there already"),
+    ("--record there.txt", "there.txt is there already; a new record needs a new file"),
     ("--record {here}", "{here}"),
     ("--as seat_9 --lang ru", "--as 'seat_9': в sport_book места от seat_0 до seat_3"),
     ("--judge club --rules blitz", "in blitz each seat plays for itself"),

@@ -268,6 +268,23 @@ def test_what_a_match_that_was_left_or_tied_says(club: Path) -> None:
     assert left.ending()[0] == "Dot, seat 3, left: barred for the season or three entry fees"
 
 
+def test_players_of_one_name_are_told_apart_by_their_seats(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    path = tmp_path / "match.jsonl"
+    with Recorder.create(path, Header(get_rules("sport_club"), ("Ann", "club", "club", "club"))) as recorder:
+        engine = lay_out([recorder.standing], [next_deal(recorder.standing, 2)])
+        while not engine.over()[0]:
+            engine.step(engine.sample_legal(rng), autoreset=False)
+        recorder.append(Played(engine.record(0)))
+    found = read(path)
+    assert isinstance(found, MatchReplay)
+    assert found.heading()[-1] == "  Ann and club (seat 2) against club (seat 1) and club (seat 3)"
+    assert found.opening(found.deals[0])[0].endswith("; club (seat 3), then Ann would shuffle, Ann draws last")
+    by = found.record.lines[0]["raw"]["by"]
+    assert ("Ann" if by == 0 else f"club (seat {by})") in found.outcome(found.deals[0])[0]
+    assert found.ending()[0].startswith("the match goes on after 1 deal: ")
+
+
 def test_a_wrong_pass_that_went_on_is_stepped_through(tmp_path: Path) -> None:
     """J3: the seat could lay and passed; the positions show it."""
     rng = np.random.default_rng(1)
@@ -381,7 +398,8 @@ def test_command_refuses_a_record_that_is_cut(club: Path, capsys: pytest.Capture
         if number == 1:
             assert code == 2 and "line 1 is missing" in err
         else:
-            assert code == 0 and "the last line was cut" in out and f"goes on after {number - 2} deals" in out
+            whole_deals = "1 deal" if number == 3 else f"{number - 2} deals"
+            assert code == 0 and "the last line was cut" in out and f"goes on after {whole_deals}: " in out
     assert run(capsys, club, "--drop-cut", "--deal", 4)[2].endswith("--deal 4: " + f"{club} holds deals 1 to 3\n")
 
 
