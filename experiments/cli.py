@@ -504,7 +504,9 @@ def agents(as_json: Json = False) -> None:
 
 @app.command()
 def rules(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A preset; left out: all of them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help='A preset, or "blitz seats=6"; left out: all of them.')
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the games, or every field of one.
@@ -513,9 +515,9 @@ def rules(
     """
     import dataclasses
 
-    from domino_env import PRESETS, get_rules
+    from domino_env import PRESETS
 
-    chosen = [get_rules(name)] if name else list(PRESETS.values())
+    chosen = [_game(name)] if name else list(PRESETS.values())
     if as_json:
         plain = {one.name: dataclasses.asdict(one) for one in chosen}
         _print_json({"rules": plain})

@@ -2,9 +2,9 @@
 
 Deals of all tables are rows of one engine; what a record holds is not played again. An agent that fails stops the
 play where nobody judges. A judge punishes it by the rulebook: a pass of who could lay is a wrong pass (J2: the deal is
-lost 0:10; J3: a fine, and the pass stands; at the second in a deal the judge ends it, or it might never end), a tile in
-hand that does not match is `misfit_at_once`, anything else is no answer in time (`time`); after the last two the first
-legal action is played for the agent.
+lost 0:10; J3: a fine, and the pass stands; at the second in a deal the judge ends it, or it might never end); a tile
+that does not match, or is not held, is `misfit_at_once`; action 57 is `false_block`, as in the environments; anything
+else is no answer in time (`time`). After all but a wrong pass the first legal action is played for the agent.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from domino_env import match
 from domino_env.deals import Deal, Streams, boards
 from domino_env.engine import Engine, make_engine
 from domino_env.judge import Violation
+from domino_env.judged import FALSE_BLOCK
 from domino_env.line import LineEngine
 from domino_env.match import FOUR, Header, Played, Recorder
 from domino_env.tiles import NUM_TILES, PASS, mask_of, tiles_of
@@ -318,7 +319,9 @@ def ask(
 
 def _fault(engine: Engine, row: int, action: int) -> tuple[str, str]:
     """What a judge calls an illegal answer, and the answer in words."""
-    rules, seat = engine.rules, int(engine.to_move()[row])
+    rules = engine.rules
+    if action == FALSE_BLOCK:
+        return "false_block", f"answered {action}, which is no action"
     if not 0 <= action < rules.num_actions:
         return "time", f"answered {action}, which is no action"
     legal = np.flatnonzero(engine.legal()[row]).tolist()
@@ -328,8 +331,7 @@ def _fault(engine: Engine, row: int, action: int) -> tuple[str, str]:
     left, right = engine.ends()[row].tolist()
     tile = action % NUM_TILES
     fits = left == right and tile in legal  # it only is not the way to say so
-    held = int(engine.hands()[row, seat]) >> tile & 1
-    return "misfit_at_once" if held and not fits else "time", what
+    return "time" if fits else "misfit_at_once", what
 
 
 @contextlib.contextmanager

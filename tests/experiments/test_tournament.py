@@ -588,6 +588,24 @@ def test_no_answer__is_overtime(register, tmp_path):
     assert [one["fine"] for one in said] == [0, 25, *[50] * (len(said) - 2)] and len(said) > 2
 
 
+def foreign(batch, i, action):
+    """A tile that it does not hold, where it could lay one that it holds."""
+    other = [tile for tile in range(28) if not batch.obs[i, tile] and not batch.mask[i, [tile, tile + 28]].any()]
+    return other[0] if batch.mask[i, PASS] == 0 else action
+
+
+@pytest.mark.parametrize(
+    ("errs", "kind"),
+    [(foreign, "misfit_at_once"), (misfit, "misfit_at_once"), (lambda batch, i, action: 57, "false_block")],
+)
+def test_wrong_acts__are_called_as_in_the_envs(errs, kind, register, tmp_path):
+    """J3: a tile that is not held or does not match, and action 57."""
+    register("bad", errs)
+    run(plan(["bad", "greedy"], given={"judge": "club", "seed": 1}), tmp_path)
+    [record] = records(tmp_path).values()
+    assert {one["violation"]["kind"] for line in record.lines for one in line["sanctions"]} == {kind}
+
+
 @pytest.mark.parametrize("seed", [5, 6])
 def test_fifth_warning__the_pair_is_out(seed, register, tmp_path):
     """J1: warnings go along to the next matches; the 5th removes the pair: its match is cut, what remains is void."""
