@@ -359,7 +359,8 @@ class LineEngine:
         rows = np.arange(self.num_envs)
         self._advance(rows)
         if self.episode == "deal":
-            self._deal_index = leader.astype(np.int64)  # the lead rotates on from here (S2)
+            # The lead rotates on from here (S2); where the lowest tile leads, a given deal is the first.
+            self._deal_index = leader.astype(np.int64) if self.rules.lead != "low" else np.zeros_like(rows)
         self._begin(rows, hands, leader.astype(np.int64), lead)
 
     def _advance(self, rows: np.ndarray) -> None:

@@ -235,6 +235,7 @@ class RowEngine:
         seat, lead = self._lead(order, np.zeros(n, np.int64) if seats is None else seats, seats)
         rows = np.arange(n)
         self._advance(rows)
+        self._deal_index[:] = 0  # a given deal is the first
         self._begin(rows, self._lay_out(order.astype(np.uint8), seat, lead))
 
     def _asked(self, keys: np.ndarray, counts: np.ndarray, asked: list[Given] | None) -> dict[str, np.ndarray] | None:

@@ -178,11 +178,10 @@ def _rolled(past: _Past) -> Bools:
     start = np.maximum.accumulate(at * begins, axis=1)
     lay = np.maximum.accumulate(np.where(past.lays, at, -1), axis=1)  # the last one so far
     passed = ((past.action == PASS) | (past.action == DRAW)) & (lay < start) & (lay >= 0)
+    # Where a seat further round passes, so did all before it, the one next to the lay among them.
     row, event = np.nonzero(passed)
-    lay = lay[row, event]
-    answered = lay >= start[row, start[row, event] - 1]  # it is of the turn just before
     marks = np.zeros_like(past.there)
-    marks[row[answered], lay[answered]] = True
+    marks[row, lay[row, event]] = True
     return marks
 
 

@@ -86,6 +86,25 @@ def test_guard__a_match_goes_on(short_guard):
         env.step(int(env.observe(env.agent_selection)["action_mask"].argmax()))
         deals += bool(len(env._table.finished))
     assert deals == 4 and not any(env.truncations.values())
+    lanes = domino_env.make_vec("blind", num_envs=4, episode="match", opponents=first_legal)
+    view, _ = lanes.reset(seed=1)
+    ended = 0
+    for _ in range(30):
+        view, rewards, terminations, truncations, _ = lanes.step(view["action_mask"].argmax(axis=1))
+        assert not truncations.any() and not rewards.any()
+        ended += terminations.sum()
+    assert ended > 4
+
+
+def test_guard__an_illegal_action_after_it_is_no_truncation(short_guard):
+    """R8, J2: a deal that is lost by an illegal action is terminated, though the one before was broken off."""
+    lanes = domino_env.make_vec("blind", num_envs=1, opponents=first_legal)
+    view, _ = lanes.reset(seed=1)
+    broken = np.zeros(1, bool)
+    while not broken.any():
+        view, _, _, broken, _ = lanes.step(view["action_mask"].argmax(axis=1))
+    _, rewards, lost, broken, _ = lanes.step((view["action_mask"] == 0).argmax(axis=1))
+    assert (rewards.tolist(), lost.tolist(), broken.tolist()) == ([-10], [True], [False])
 
 
 @pytest.mark.parametrize("skip_forced", [True, False])
@@ -135,3 +154,24 @@ def test_state__tells_tables_apart(game, seats):
         states.add(env.state().tobytes())
         assert env.state() in env.state_space
     assert len(states) == (len(free) if stock else seats - 1)
+
+
+def test_peek__the_others_are_asked_when_they_see_their_rows():
+    """R9: an agent with memory="peek" sees its own row at its first decision of every deal, though that is forced."""
+    layout = domino_env.make_engine("blind_blitz", 1, seats=3).layout
+    met, known = set(), []
+
+    def spy(batch):
+        places = batch.obs[:, layout.slices["row_me"]].reshape(len(batch), -1, 16)
+        whole = places[:, :, 14].sum(axis=1) == (places[:, :, :14].sum(axis=2) == 2).sum(axis=1)
+        for key, seat, one in zip(batch.key.tolist(), batch.seat.tolist(), whole.tolist(), strict=True):
+            if (key, seat) not in met:
+                met.add((key, seat))
+                known.append(one)
+        return batch.mask.argmax(axis=1)
+
+    lanes = domino_env.make_vec("blind_blitz", num_envs=16, seats=3, memory="peek", opponents=spy)
+    view, _ = lanes.reset(seed=4)
+    for _ in range(120):
+        view = lanes.step(view["action_mask"].argmax(axis=1))[0]
+    assert len(known) > 60 and all(known)

@@ -419,6 +419,15 @@ def test_turn__must_lay_one_where_it_can():
     assert engine.to_move().tolist() == [1] and part(engine, 2, "laid") == []
 
 
+def test_turn__a_wrong_pass_that_is_let_through():
+    """J3: the mover may then pass beside what it may lay; the turn is over, and all have seen the suits."""
+    engine = table_of(moves="0-0L pass pass")
+    engine.allow_pass(np.array([0]))
+    assert may(engine) == {"0-6L", "pass"}
+    play(engine, "pass")
+    assert engine.to_move().tolist() == [1] and part(engine, 1, "passed_right") == [0]
+
+
 def test_turn__pass_only_without_a_tile():
     """B3: a seat that can lay nothing has only pass; a pass tells all which suits it lacks, a stop does not."""
     engine = table_of(moves="0-0L pass")

@@ -25,6 +25,7 @@ from domino_env.match import (
     advance,
     begin,
     change_seats,
+    deal_out,
     draw_numbers,
     draw_tiles,
     given_deal,
@@ -797,6 +798,7 @@ def test_judged__wrong_pass_ends(club):
     deal = replace(whole.deal, moves=[*whole.deal.moves[:ply], PASS])
     line = club.append(Played(deal, (Violation("wrong_pass", ply % 4, ply, "end"),)))
     assert line["raw"]["outcome"] == "block" and line["raw"]["plies"] == ply + 1 and line["recorded"]["deal"] == "end"
+    assert line["raw"]["by"] == max(i for i, move in enumerate(deal.moves) if move != PASS) % 4, "who laid last"
     assert sum(line["raw"]["pips_left"]) == 168 - sum(sum(TILES[m % 28]) for m in deal.moves if m != PASS)
     assert read(club.path).standing == club.standing
 
@@ -882,6 +884,31 @@ def test_judged__replay_has_a_line_and_no_result(club):
     assert (second["deal"], second["leader"]) == (0, 0) and second["recorded"]["fines"] == [75, 0]
     assert club.append(played(club.standing, rng))["deal"] == 1
     assert read(club.path).standing == club.standing
+
+
+def test_judged__replayed_twice_keeps_all_sanctions(club):
+    """J5: a deal may be replayed again; what was fined in all of them is counted in the one with a result."""
+    rng = np.random.default_rng(2)
+    for ply in (1, 2):
+        line = club.append(played(club.standing, rng, stop=4, violations=(Violation("show", 1, ply, "replay"),)))
+        assert line["raw"] is None and line["sums"] == [0, 0]
+    last = club.append(played(club.standing, rng))
+    assert last["recorded"]["fines"] == [25 + 50, 0]
+
+
+def test_kozyol__the_first_deal_is_led_with_its_tile(tmp_path):
+    """K2: a record in which the holder of 1-1 leads another tile is refused."""
+    with Recorder.create(tmp_path / "match.jsonl", head(KOZYOL)) as recorder:
+        deal = next_deal(recorder.standing, 1)
+        engine = make_engine(KOZYOL, 1, 0)
+        deal_out(engine, [deal])
+        other = next(tile for tile in deal.hands[deal.leader] if tile != tile_index("1-1"))
+        engine.step(np.array([other]), autoreset=False)
+        rng = np.random.default_rng(1)
+        while not engine.over()[0]:
+            engine.step(engine.sample_legal(rng), autoreset=False)
+        with pytest.raises(ValueError, match="deal 0 is led with 1-1"):
+            recorder.append(Played(engine.record(0)))
 
 
 def test_judged__tile_that_did_not_match_noticed_later(club):
