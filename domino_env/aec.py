@@ -285,7 +285,8 @@ class raw_aec_env(AECEnv[str, Observation, int]):
 
     def observe(self, agent: str) -> Observation:
         """What an agent sees now, in new arrays: observation, action_mask and, if asked for, history."""
-        return observation(seat_view(self._table, self._seats[agent], self._history), self._referee)
+        view = seat_view(self._table, self._seats[agent], self._history)
+        return view if self._referee is None else observation(view, self._referee)
 
     def state(self) -> npt.NDArray[np.uint8]:
         """The whole table: seat_0's observation and 28 bits for the hand of each further seat."""

@@ -183,7 +183,7 @@ class Lanes:
         while True:
             waits = self._learns[part.to_move()]
             if self.skip_forced:
-                waits &= (part.legal_count() > 1) | part.peeks()
+                waits &= _free(part)
             waits |= part.over()
             if waits.any():
                 if part is not self.engine:
@@ -242,8 +242,7 @@ class Lanes:
 
     def _choose(self, part: Engine, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Actions of seats that the learner does not play; asked about a forced move is only who sees its row (R9)."""
-        bits, count, mover = part.legal_bits(), part.legal_count(), part.to_move()
-        free = (count > 1) | part.peeks()
+        bits, count, mover, free = part.legal_bits(), part.legal_count(), part.to_move(), _free(part)
         actions = select_bit(bits, np.zeros(len(rows), np.uint8))
         for player, seats in self._players:
             asked = np.flatnonzero(free & seats[mover])
@@ -345,6 +344,12 @@ class Lanes:
             for key, value in info.items()
             if not key.startswith("_")
         }
+
+
+def _free(part: Engine) -> npt.NDArray[np.bool_]:
+    """(N,) bool, rows whose mover must be asked: it has a choice, or sees its row now and never again (R9)."""
+    free = part.legal_count() > 1
+    return free | part.peeks() if part.rules.memory == "peek" else free
 
 
 def _check_player(role: str, player: Any) -> None:

@@ -50,7 +50,8 @@ class Solo(LineEngine):
         Raises:
             ValueError: an illegal action, or after the end; nothing is changed.
         """
-        _check(self, action, self._any_over)
+        if self._any_over or not 0 <= action <= PASS or not self._legal.item() >> action & 1:
+            raise _refusal(self, action, self._any_over)
         ends = self._ends.item()
         turned = _TURN_LIST[action << 6 | ends]
         bit = _BIT_LIST[action]
@@ -73,7 +74,11 @@ class Solo(LineEngine):
         held = 0
         for other in hand:
             held |= other.item()
-        return _close(self, not left or not held & _REACH_LIST[ends])
+        if left and held & _REACH_LIST[ends]:
+            if len(self.finished):
+                self.finished = nothing(self.rules)
+            return None, False
+        return _finish(self)
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
         """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (57,) int8, new arrays."""
@@ -92,7 +97,8 @@ class Solo(LineEngine):
             bits |= 1 << 32 + NUM_TILES + self._deal_index.item() % 4
             public |= self._score_bits(viewer, np.array([plies]), None).item()
         bits |= (public | passed << 32 | size << 64) << 32 * (1 + seats)
-        return _seen(self, bits, self._legal.item() if viewer == 0 else _PASS_BIT)
+        legal = self._legal.item() if viewer == 0 else _PASS_BIT
+        return _seen(bits.to_bytes(self.layout.nbytes, "little"), legal, self.num_actions)
 
 
 class ChainSolo(LineEngine):
@@ -111,7 +117,8 @@ class ChainSolo(LineEngine):
 
     def play(self, action: int) -> tuple[list[float] | None, bool]:
         """What `step([action], autoreset=False)` does; arguments and errors as of `Solo.play`."""
-        _check(self, action, self._any_over)
+        if self._any_over or not 0 <= action <= PASS or not self._legal.item() >> action & 1:
+            raise _refusal(self, action, self._any_over)
         before, run = self._ends.item(), self._run.item()
         turned, bit = _TURN_LIST[action << 6 | before], _BIT_LIST[action]
         self._ring[self._time % len(self._ring), 0] = action | before << 6 | self.mover() << 12
@@ -143,7 +150,11 @@ class ChainSolo(LineEngine):
                 block[-1] = first
         legal = self._hand[0].item() * _BOTH_ENDS & self._fits_list[self._grown.item() << 6 | ends]
         self._legal[0] = legal | _PASS_BIT if stays or not legal else legal
-        return _close(self, over)
+        if over:
+            return _finish(self)
+        if len(self.finished):
+            self.finished = nothing(self.rules)
+        return None, False
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
         """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (57,) int8, new arrays."""
@@ -164,7 +175,8 @@ class ChainSolo(LineEngine):
         table |= bool(self._run.item()) << 16 | self._grown.item() << 17
         each = 32 * -(-seats // 4)
         bits |= (public | table << 32 | passed << 64 | size << 64 + each) << 32 * (1 + seats)
-        return _seen(self, bits, self._legal.item() if viewer == 0 else _PASS_BIT)
+        legal = self._legal.item() if viewer == 0 else _PASS_BIT
+        return _seen(bits.to_bytes(self.layout.nbytes, "little"), legal, self.num_actions)
 
 
 class RowSolo(RowEngine):
@@ -176,50 +188,38 @@ class RowSolo(RowEngine):
 
     def play(self, action: int) -> tuple[list[float] | None, bool]:
         """What `step([action], autoreset=False)` does; arguments and errors as of `Solo.play`."""
-        _check(self, action, self._over.item())
+        if self._over.item() or not 0 <= action < self.num_actions or not self._legal.item() >> action & 1:
+            raise _refusal(self, action, self._over.item())
         rewards, done = self.step(np.array([action]), autoreset=False)
         return (rewards[0].tolist() if len(self.finished) else None), bool(done[0])
 
     def see(self, seat: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
         """What `observe(seat)` and `legal(seat)` give, as rows: (layout.size,) uint8 and (59,) int8, new arrays."""
-        packed = self._words(np.array([seat])).view(np.uint8)[0]
-        return _unpacked(packed, self._legal.item() if seat == self.mover() else _PASS_BIT, self.num_actions)
+        legal = self._legal.item() if seat == self.mover() else _PASS_BIT
+        return _seen(self._words(np.array([seat])).tobytes(), legal, self.num_actions)
 
 
-def _check(engine: LineEngine | RowEngine, action: int, over: bool) -> None:
-    """Refuse with a ValueError what may not be played."""
-    legal = engine._legal.item()
+def _refusal(engine: LineEngine | RowEngine, action: int, over: bool) -> ValueError:
+    """Why an action may not be played."""
     if over:
-        raise ValueError(f"action {action} after the end of the episode: reset it first")
-    if not 0 <= action < engine.num_actions or not legal >> action & 1:
-        name = engine.rules.action_name
-        allowed = ", ".join(f"{a} ({name(a)})" for a in range(engine.num_actions) if legal >> a & 1)
-        raise ValueError(f"action {action} is illegal; legal are {allowed}")
+        return ValueError(f"action {action} after the end of the episode: reset it first")
+    name, legal = engine.rules.action_name, engine._legal.item()
+    allowed = ", ".join(f"{a} ({name(a)})" for a in range(engine.num_actions) if legal >> a & 1)
+    return ValueError(f"action {action} is illegal; legal are {allowed}")
 
 
-def _close(engine: LineEngine, over: bool) -> tuple[list[float] | None, bool]:
-    """The end of a `play`: the result, where the deal is over."""
-    if over:
-        rewards = np.zeros((1, engine.rules.seats), np.float32)
-        done = engine._finish(_ROW, rewards, np.ones(1, np.bool_), False)
-        return rewards[0].tolist(), bool(done[0])
-    if len(engine.finished):
-        engine.finished = nothing(engine.rules)
-    return None, False
+def _finish(engine: LineEngine) -> tuple[list[float], bool]:
+    """The end of a `play` that ends the deal."""
+    rewards = np.zeros((1, engine.rules.seats), np.float32)
+    done = engine._finish(_ROW, rewards, np.ones(1, np.bool_), False)
+    return rewards[0].tolist(), bool(done[0])
 
 
-def _seen(engine: LineEngine, bits: int, legal: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
+def _seen(packed: bytes, legal: int, num_actions: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
     """An observation and a mask as arrays, from their bits."""
-    packed = np.frombuffer(bits.to_bytes(engine.layout.nbytes, "little"), np.uint8)
-    return _unpacked(packed, legal, engine.num_actions)
-
-
-def _unpacked(
-    packed: npt.NDArray[np.uint8], legal: int, num_actions: int
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
     mask = np.frombuffer(legal.to_bytes(8, "little"), np.uint8)
     return (
-        np.unpackbits(packed, bitorder="little"),
+        np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little"),
         np.unpackbits(mask, count=num_actions, bitorder="little").view(np.int8),
     )
 

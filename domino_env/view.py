@@ -123,6 +123,9 @@ def table_state(table: OneTable) -> npt.NDArray[np.uint8]:
     return np.concatenate([seen, bits.ravel()])
 
 
+_PLAIN = (int, np.int64)
+
+
 def action_id(action: Any, num_actions: int) -> int:
     """A single action as a Python int.
 
@@ -133,6 +136,8 @@ def action_id(action: Any, num_actions: int) -> int:
     Raises:
         ValueError: of another type or shape, or there is no such action.
     """
+    if type(action) in _PLAIN and 0 <= action < num_actions:  # the usual case, and the quick one
+        return int(action)
     kind = getattr(action, "dtype", None)
     if not is_whole(action) and (kind is None or kind.kind not in "iu" or np.shape(action) != ()):
         last = num_actions - 1
