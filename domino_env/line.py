@@ -966,8 +966,8 @@ class LineEngine:
         What follows from the deal and its moves (``hands``, ``ends``, ``to_move``, ``deal``, ...) is not read.
 
         Raises:
-            ValueError: a snapshot of other rules, or moves that do not follow from the deal, as where a judge let a wrong
-                pass stand or stopped the deal (copies of an engine keep these); the engine is as it was.
+            ValueError: a snapshot of other rules, or moves that do not follow from the deal, as where a judge let a
+                wrong pass stand or stopped the deal (copies of an engine keep these); the engine is as it was.
         """
         row = row_number(row, self.num_envs)
         if not isinstance(snapshot, Mapping):
