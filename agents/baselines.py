@@ -120,10 +120,10 @@ class _View:
 
 
 @cache
-def _layout(rules: Rules) -> tuple[Layout, tuple[str, ...]]:
-    """The layout of a game and its names for the seats, clockwise from the own one."""
+def _layout(rules: Rules, part: str = "played_") -> tuple[Layout, tuple[str, ...]]:
+    """The layout of a game and its names for the seats, clockwise from the own one; `part` is a slice that each has."""
     layout = layout_of(rules)
-    return layout, tuple(name.removeprefix("played_") for name in layout.slices if name.startswith("played_"))
+    return layout, tuple(name.removeprefix(part) for name in layout.slices if name.startswith(part))
 
 
 def _opened(history: npt.NDArray[np.int16] | None, rows: int, seats: int) -> Floats:
@@ -233,6 +233,14 @@ def checked_weights(
     return {name: float(given.get(name, weight)) for name, (weight, _) in known.items()}
 
 
+def weigh(worth: Floats, weights: dict[str, float], columns: dict[str, Floats]) -> Floats:
+    """`worth` (M,) and the weighted columns (M,) of the rules, added up in the order of the weights."""
+    for name, weight in weights.items():
+        if weight:
+            worth += np.float32(weight) * columns[name]
+    return worth
+
+
 def best_action(count: int, rows: Ints, actions: Ints, worth: Floats) -> Ints:
     """(count,) the action of the highest worth of each row, of equals the lowest id; PASS where a row has none.
 
@@ -272,10 +280,7 @@ class Club:
     def act(self, batch: Decisions) -> Ints:
         """(N,) int64: the lay of the highest worth; of equals the lower action id; a pass where there is no lay."""
         rows, actions, columns = self.columns(batch)
-        worth = np.zeros(len(rows), dtype=np.float32)
-        for name, weight in self.weights.items():
-            if weight:
-                worth += np.float32(weight) * columns[name]
+        worth = weigh(np.zeros(len(rows), dtype=np.float32), self.weights, columns)
         return best_action(len(batch), rows, actions, worth)
 
     def columns(self, batch: Decisions) -> tuple[Ints, Ints, dict[str, Floats]]:

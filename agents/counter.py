@@ -28,6 +28,7 @@ from agents.baselines import (
     _view,
     best_action,
     checked_weights,
+    weigh,
 )
 from agents.lines import NO_TILE, Ends, lay, lay_left, lay_right, lines_of, one_line
 from domino_env.rules import Rules
@@ -73,10 +74,7 @@ class Counter:
     def act(self, batch: Decisions) -> Ints:
         """(N,) int64: the action that begins the best plan; of equals the lower id."""
         rows, actions, which, columns = self.plans(batch)
-        worth = np.float32(_SURE) * columns["out"]
-        for name, weight in self.weights.items():
-            if weight:
-                worth += np.float32(weight) * columns[name]
+        worth = weigh(np.float32(_SURE) * columns["out"], self.weights, columns)
         best = np.full(len(rows), -np.inf, np.float32)  # of an action without a plan: a pass before the lead
         first = np.flatnonzero(np.diff(which, prepend=-1))
         if len(first):

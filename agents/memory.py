@@ -9,7 +9,6 @@ It answers whole batches by arrays; an answer depends on the row alone, and on w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +23,13 @@ from agents.baselines import (
     Floats,
     Ints,
     _by_suit,
+    _layout,
     _total,
     best_action,
     checked_weights,
+    weigh,
 )
 from agents.lines import lay, one_line
-from domino_env.observation import Layout, layout_of
 from domino_env.rules import Rules
 from domino_env.tiles import DRAW, HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, TURN
 
@@ -56,13 +56,6 @@ RULES: dict[str, tuple[float, str]] = {
 _UNKNOWN, _NOTHING = NUM_TILES, NUM_TILES + 1  # at a place: a tile face down that the player does not know; no tile
 _LIES, _SEEN = 1 << 14, 1 << 15  # bits of a place: a tile lies here; everyone knows it
 _SURE = 1000.0  # worth of going out
-
-
-@cache
-def _layout(rules: Rules) -> tuple[Layout, tuple[str, ...]]:
-    """The layout of a blind game and its names for the seats, clockwise from the own one."""
-    layout = layout_of(rules)
-    return layout, tuple(name.removeprefix("row_") for name in layout.slices if name.startswith("row_"))
 
 
 @dataclass
@@ -98,7 +91,7 @@ _FACE = _face_table()
 
 
 def _view(batch: Decisions, rules: Rules) -> _View:
-    layout, seats = _layout(rules)
+    layout, seats = _layout(rules, "row_")
     if batch.obs.ndim != 2 or batch.obs.shape[1] != layout.size:
         raise ValueError(f"observations of {rules.name} are (N, {layout.size}), not {batch.obs.shape}")
 
@@ -180,10 +173,7 @@ class Memory:
     def act(self, batch: Decisions) -> Ints:
         """(N,) int64: the legal action of the highest worth; of equals the lower id."""
         rows, actions, columns = self.columns(batch)
-        worth = np.float32(_SURE) * columns["out"]
-        for name, weight in self.weights.items():
-            if weight:
-                worth += np.float32(weight) * columns[name]
+        worth = weigh(np.float32(_SURE) * columns["out"], self.weights, columns)
         return best_action(len(batch), rows, actions, worth)
 
     def columns(self, batch: Decisions) -> tuple[Ints, Ints, dict[str, Floats]]:
@@ -289,7 +279,7 @@ class Memory:
         if rules.memory != "peek" or not rules.looked or batch.key is None:
             return
         names = batch.key * rules.seats + batch.seat
-        layout, _ = _layout(rules)
+        layout, _ = _layout(rules, "row_")
         codes = _codes(batch.obs[:, layout.slices["row_me"]])
         secret = (codes & _SEEN == 0) & (codes & (_LIES - 1) != 0)  # faces that the player alone sees
         looks = secret.any(axis=1)

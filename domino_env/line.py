@@ -304,16 +304,15 @@ class LineEngine:
                 hands[j] = one.hands
         self._lowest(hands, np.array([-1 if one.leader is None else one.leader for one in asked]))
 
-    def _lowest(self, hands: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _lowest(self, hands: np.ndarray, asked: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Who leads by the lowest tile, and that tile as a mask (B2); a ValueError for another seat that is asked for.
 
         Args:
-            hands: (n, seats) uint32 masks; asked: (n,) seats, -1 for none.
+            hands: (n, seats) uint32 masks; asked: (n,) seats, -1 for none; None where nobody asked.
         """
         leader, tile = lowest(self.rules, hands)
-        wrong = (asked >= 0) & (asked != leader)
-        if wrong.any():
-            j = int(wrong.argmax())
+        if asked is not None and ((asked >= 0) & (asked != leader)).any():
+            j = int(((asked >= 0) & (asked != leader)).argmax())
             raise ValueError(
                 f"leader={asked[j]}: seat {leader[j]} leads, who holds the lowest tile dealt, {tile_name(int(tile[j]))}"
             )
@@ -393,7 +392,7 @@ class LineEngine:
             leader = holder(hands, _SIX_SIX)  # K1: who holds it leads with it
             lead = np.full(len(rows), 1 << _SIX_SIX, np.uint32)
         elif self.rules.lead == "low":
-            leader, lead = self._lowest(hands, np.full(len(rows), -1))
+            leader, lead = self._lowest(hands)
         else:
             leader = self._next_leader[rows]
             first = leader < 0
@@ -496,17 +495,15 @@ class LineEngine:
 
     def _play_chain(self, acts: np.ndarray) -> np.ndarray:
         """One action of every row, where a turn goes on after a lay (B3, B4). Returns the rows whose deals are over."""
-        ends = self._ends
-        self._ring[self._time % len(self._ring)] = acts | ends << 6 | self._mover() << 12
-        turned = _TURN.take(acts << 6 | ends)
+        before = self._ends
+        self._ring[self._time % len(self._ring)] = acts | before << 6 | self._mover() << 12
+        turned = _TURN.take(acts << 6 | before)
         bit = _BIT.take(acts)
         lays = bit != 0
         self._hand[0] ^= bit
         self._played[0] |= bit
         self._voids[0] |= (turned >> 6).astype(np.uint8) * (self._run == 0)  # a stop tells nothing of the hand
         self._size[0] >>= lays.view(np.uint8)
-        grown = np.where(acts < NUM_TILES, 1, 2)
-        grown *= ends != _EMPTY  # the lead tile leaves both ends open
         turned &= 63
         self._ends = ends = turned
         self._time += 1
@@ -518,7 +515,8 @@ class LineEngine:
         self._run *= stays
         self._move_on(~stays)
         if self.rules.chain == "one":
-            self._grown = grown * stays
+            # The lead tile leaves both ends open.
+            self._grown = np.where(acts < NUM_TILES, 1, 2) * (stays & (before != _EMPTY))
             ends = self._grown << 6 | ends
         legal = self._hand[0] * _BOTH
         legal &= self._chain_fits.take(ends)
