@@ -46,5 +46,5 @@ clean: ## remove .venv and caches; runs/ stays
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.11 found; name one: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[train,render,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[train,render,search,dev]"
 	@touch $@

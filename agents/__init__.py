@@ -1,6 +1,6 @@
 """Who plays: rule players, searchers and learned policies. Imports `domino_env`, never `experiments`."""
 
-from agents import baselines, counter, memory  # the players that come with the house; each registers itself
+from agents import baselines, counter, memory, search  # the players that come with the house; each registers itself
 from agents.base import Agent, Decisions, Table, decide, list_agents, make_agent, register_agent
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "make_agent",
     "memory",
     "register_agent",
+    "search",
 ]

@@ -41,15 +41,17 @@ class Agent(Protocol):
 Factory = Callable[..., Agent]
 
 _REGISTRY: dict[str, tuple[Factory, str]] = {}
+_NUMBER: dict[str, str] = {}  # name -> the option that a number after a dash gives: "pimc-30" is "pimc:worlds=30"
 
 
-def register_agent(name: str, factory: Factory, description: str | None = None) -> None:
+def register_agent(name: str, factory: Factory, description: str | None = None, *, number: str | None = None) -> None:
     """Make an agent known by a name.
 
     Args:
         name: without ":", "," and "/".
         factory: called with the options of the name as keywords; raises ValueError for what it cannot use.
         description: one line; left out, the first line of the factory's docstring.
+        number: the option that a number after a dash gives: "pimc-30" is "pimc:worlds=30".
 
     Raises:
         ValueError: a name that is taken or cannot be written.
@@ -60,6 +62,8 @@ def register_agent(name: str, factory: Factory, description: str | None = None) 
         raise ValueError(f"agent {name!r} is already registered")
     text = description or inspect.getdoc(factory) or ""
     _REGISTRY[name] = factory, text.split("\n")[0].strip()
+    if number is not None:
+        _NUMBER[name] = number
 
 
 def list_agents() -> list[tuple[str, str]]:
@@ -85,6 +89,9 @@ def make_agent(agent: str | Agent, rules: str | Rules | None = None) -> Agent:
             raise ValueError(f"{agent!r} is no agent: it needs a name and act(batch); or give one of {_choices()}")
         return _checked(agent, rules)
     name, _, options = agent.partition(":")
+    stem, _, count = name.rpartition("-")
+    if name not in _REGISTRY and stem in _NUMBER and count.isdecimal():
+        name, options = stem, ",".join([f"{_NUMBER[stem]}={count}", *([options] if options else [])])
     if name in _REGISTRY:
         return _checked(_build(name, options), rules)
     if agent and Path(agent).is_dir():
@@ -114,6 +121,11 @@ def _build(name: str, text: str) -> Agent:
                 f"options of an agent are written {name}:option=value,option=value, each once; not {part!r}"
             )
         options[key] = _value(value)
+    return call_factory(name, factory, options)
+
+
+def call_factory(name: str, factory: Factory, options: dict[str, Any]) -> Agent:
+    """The agent that a factory makes; a ValueError names the options there are where one is unknown."""
     parameters = inspect.signature(factory).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         for key in options:

@@ -896,6 +896,89 @@ class LineEngine:
         self._ring[np.ix_((recent + ahead) % size, rows)] = other._ring[recent % size]
         self._any_over = bool(self._over.any())
 
+    def suppose(self, rows: np.ndarray, hands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the movers of some rows would see and could do if they held other hands.
+
+        Args:
+            rows: (q,) row numbers, a row may stand several times.
+            hands: (q,) uint32 masks of as many tiles as the mover holds.
+        Returns:
+            obs (q, layout.nbytes) uint8 packed observations, legal (q,) uint64, bit a for action a. A tile that the
+            rules bind the leader to (K1, K2, B2) is not looked at: all that match are legal.
+        """
+        hands = np.asarray(hands, np.uint32)
+        words = self._words(0, rows)
+        words[:, 0] = words[:, 0] & ~np.uint32(ALL_TILES) | hands
+        legal = hands * _BOTH
+        if self.rules.chains:
+            legal &= self._chain_fits.take(self._grown[rows] << 6 | self._ends[rows])
+            legal |= ((self._run[rows] > 0) | (legal == 0)) * _PASS_BIT
+        else:
+            legal &= self._fits.take(self._ends[rows])
+            legal |= (legal == 0) * _PASS_BIT
+        return words.view(np.uint8), legal
+
+    @classmethod
+    def standing(
+        cls,
+        rules: Rules,
+        hands: np.ndarray,
+        played: np.ndarray,
+        voids: np.ndarray,
+        ends: np.ndarray,
+        leader: np.ndarray,
+        plies: np.ndarray,
+        events: np.ndarray | None = None,
+    ) -> "LineEngine":
+        """An engine of single deals that stand in the middle, for games with one tile a turn.
+
+        Nothing is checked: the caller answers for a position that can be. After a deal's end rows must not be reset.
+
+        Args:
+            rules: the game.
+            hands: (N, seats) uint32 what each seat holds; played: (N, seats) uint32 what it has laid.
+            voids: (N, seats) uint8, bit k: the seat passed while suit k was an end.
+            ends: (N, 2) suits, -1 before the lead.
+            leader: (N,) seats; plies: (N,) actions so far, which tell the mover.
+            events: (N, T) what :meth:`history` answers to seat 0, for those who will ask for it; None: not kept.
+        """
+        if rules.chains:
+            raise ValueError(f"in {rules.name} a turn has several actions: it cannot be set up from the middle")
+        n, seats = len(hands), rules.seats
+        one = cls(rules, 1, 0)
+        other = copy.copy(one)
+        other.num_envs = n
+        for name in (*one._per_row, "_ready_to"):
+            array = getattr(one, name)
+            setattr(other, name, np.zeros((n, *array.shape[1:]), array.dtype))
+        other._ready = np.zeros((one._ahead, n, seats), np.uint32)
+        other._leader = leader.astype(np.int64)
+        other._deal_index = other._leader.copy()
+        other._next_leader -= 1
+        other._time = int(plies.max(initial=0))
+        other._start = other._time - plies.astype(np.int64)
+        other._tiles = np.empty((2 * seats, n), np.uint32)
+        other._suits = np.empty((seats, n), np.uint8)
+        other._sizes = np.empty((seats, n), one._sizes.dtype)
+        every, mover = np.arange(n), (leader + plies) % seats
+        for r in range(seats):
+            place, seat = other._place(r), (mover + r) % seats
+            other._tiles[place] = hands[every, seat]
+            other._tiles[seats + place] = played[every, seat]
+            other._suits[place] = voids[every, seat]
+            held = np.bitwise_count(other._tiles[place]).astype(other._sizes.dtype)
+            other._sizes[place] = (1 << held.astype(np.int64)) - 1
+        other._view()
+        other._ends = np.where(ends[:, 0] < 0, _EMPTY, ends[:, 0].astype(np.int64) << 3 | ends[:, 1])
+        legal = other._hand[0] * _BOTH & other._fits.take(other._ends)
+        other._legal = legal | (legal == 0) * _PASS_BIT
+        other._ring = np.zeros((len(one._ring), n), np.int16)
+        if events is not None:
+            row, ply = np.nonzero(events >= 0)
+            other._ring[(other._start[row] + ply) % len(other._ring), row] = events[row, ply] & 0xFFF
+        other.finished = nothing(rules)
+        return other
+
     def record(self, row: int) -> Deal:
         """The deal of a row as it was dealt, and its moves so far."""
         return self._record(row_number(row, self.num_envs))

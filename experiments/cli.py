@@ -26,6 +26,7 @@ EXTRAS = {
     package: extra
     for extra, packages in {
         "train": "torch tensorboard safetensors yaml rich typer scipy networkx matplotlib",
+        "search": "numba llvmlite",
         "render": "PIL pygame",
         "peers": "dominoes pyspiel open_spiel rlcard sb3_contrib stable_baselines3",
     }.items()

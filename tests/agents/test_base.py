@@ -143,3 +143,49 @@ def test_decide__rows_take_their_own_chance_and_key():
     assert (batch.obs == engine.observe()[rows]).all() and (batch.seat == engine.to_move()[rows]).all()
     assert batch.key.tolist() == [50, 20]
     assert (batch.rng.random(2) == Streams.of(7, np.arange(8)).random(8)[rows]).all()
+
+
+def test_a_number_after_a_dash_is_the_option_that_the_player_names_for_it() -> None:
+    made: list[dict[str, object]] = []
+
+    def counted(rounds: int = 1, other: float = 0.0) -> Agent:
+        made.append({"rounds": rounds, "other": other})
+        return make_agent("greedy")
+
+    register_agent("counted", counted, "for a test", number="rounds")
+    try:
+        for name in ("counted", "counted-30", "counted:rounds=30", "counted-30:other=2"):
+            make_agent(name)
+        assert [one["rounds"] for one in made] == [1, 30, 30, 30] and made[-1]["other"] == 2
+        with pytest.raises(ValueError, match="each once"):
+            make_agent("counted-30:rounds=2")
+        for name in ("greedy-30", "counted-", "counted-x", "counted-3.5"):
+            with pytest.raises(ValueError, match="unknown agent"):
+                make_agent(name)
+        with pytest.raises(ValueError, match="no option 'round'; it has rounds, other"):
+            make_agent("counted:round=3")
+    finally:
+        del base._REGISTRY["counted"], base._NUMBER["counted"]
+
+
+def test_search_players_are_listed_without_numba_and_name_the_extra_that_brings_it() -> None:
+    """The environments, the trainers and the rule players do not need it."""
+    code = """
+import sys
+sys.modules["numba"] = None
+sys.modules["llvmlite"] = None
+import domino_env, agents, experiments.evaluate, experiments.train
+from agents import list_agents, make_agent
+names = [name for name, _ in list_agents()]
+assert {"pimc", "lookahead", "ismcts", "cheat"} <= set(names)
+for name in ("pimc-30", "lookahead", "ismcts", "cheat"):
+    try:
+        make_agent(name)
+    except ImportError as error:
+        assert "domino-lab[search]" in str(error), error
+    else:
+        raise AssertionError(name)
+experiments.evaluate.evaluate("club", "greedy", boards=2)
+assert "agents.search.position" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
