@@ -18,7 +18,18 @@ from domino_env.decisions import Decisions, Table, Uniforms, table_of
 from domino_env.engine import Engine
 from domino_env.rules import Rules, get_rules
 
-__all__ = ["Agent", "Decisions", "Table", "decide", "list_agents", "make_agent", "register_agent"]
+__all__ = [
+    "Agent",
+    "Decisions",
+    "Table",
+    "decide",
+    "has_probabilities",
+    "list_agents",
+    "make_agent",
+    "need_probabilities",
+    "one_hot",
+    "register_agent",
+]
 
 
 @runtime_checkable
@@ -29,6 +40,10 @@ class Agent(Protocol):
     `needs_history`: it is handed `batch.history`, the public events of the deal; others may get None there.
     An agent that remembers keys what it remembers on (`batch.key`, `batch.seat`).
     A method `check(rules)` may be there: it raises a ValueError for a game that the agent cannot play.
+    A method `probabilities(batch) -> (N, A) float` may be there: how likely the agent is to choose each action, by the
+    decision alone (observation, mask, history, rules; no chance, and nothing that the agent remembers). Rows add up to
+    1 and are 0 where an action is illegal. Beliefs ask it what hands a seat's moves speak for. Players that draw worlds
+    or remember have none; see `has_probabilities`.
     """
 
     name: str
@@ -36,6 +51,25 @@ class Agent(Protocol):
     def act(self, batch: Decisions, /) -> npt.NDArray[np.int64]:
         """(N,) int64 legal actions, one for each row of the batch."""
         ...
+
+
+def has_probabilities(agent: Agent) -> bool:
+    """Whether an agent can say how likely it is to choose each action."""
+    return callable(getattr(agent, "probabilities", None))
+
+
+def need_probabilities(agent: Agent) -> None:
+    """Refuse an agent that cannot say how likely it is to choose each action, by a ValueError."""
+    if not has_probabilities(agent):
+        raise ValueError(
+            f"agent {agent.name} has no probabilities: its moves hang on more than the decision it is asked; "
+            "choose a rule player or a network"
+        )
+
+
+def one_hot(actions: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.float64]:
+    """The probabilities of a player whose action is certain: (N,) actions -> (N, count) float64 of 0 and 1."""
+    return (actions[:, None] == np.arange(count)).astype(np.float64)
 
 
 Factory = Callable[..., Agent]

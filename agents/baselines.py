@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents.base import Decisions, register_agent
+from agents.base import Decisions, one_hot, register_agent
 from domino_env.observation import Layout, layout_of
 from domino_env.rules import PRESETS, Rules
 from domino_env.tiles import DRAW, HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, PIPS, SUIT_MASK, tiles_of
@@ -40,6 +40,11 @@ class Random:
         drawn = np.minimum((batch.rng.random(len(batch)) * legal).astype(np.uint8), legal - 1)
         return (count > drawn[:, None]).argmax(axis=1)
 
+    def probabilities(self, batch: Decisions) -> npt.NDArray[np.float64]:
+        """(N, actions) float64: one over the number of legal actions; 0 for illegal ones."""
+        legal = (batch.mask != 0).astype(np.float64)
+        return legal / legal.sum(axis=1, keepdims=True)
+
 
 class Preference:
     """Lays the first legal action in a fixed order of all actions.
@@ -60,6 +65,10 @@ class Preference:
         order = self._order[self._order < batch.mask.shape[1]]
         first = batch.mask[:, order].view(bool).argmax(axis=1)
         return order[first]
+
+    def probabilities(self, batch: Decisions) -> npt.NDArray[np.float64]:
+        """(N, actions) float64: 1 for what `act` answers, which is certain; else 0."""
+        return one_hot(self.act(batch), batch.mask.shape[1])
 
 
 _DOUBLE = LOW == HIGH
@@ -282,6 +291,10 @@ class Club:
         rows, actions, columns = self.columns(batch)
         worth = weigh(np.zeros(len(rows), dtype=np.float32), self.weights, columns)
         return best_action(len(batch), rows, actions, worth)
+
+    def probabilities(self, batch: Decisions) -> npt.NDArray[np.float64]:
+        """(N, actions) float64: 1 for what `act` answers, which is certain; else 0."""
+        return one_hot(self.act(batch), batch.mask.shape[1])
 
     def columns(self, batch: Decisions) -> tuple[Ints, Ints, dict[str, Floats]]:
         """What each maxim says of each legal lay.

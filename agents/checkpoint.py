@@ -11,20 +11,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from agents.networks import NETWORKS, Policy, input_bits, make_actor
+from agents.networks import NETWORKS, CentralCritic, Critic, Policy, called, input_bits, make_actor
 from domino_env.rules import Rules, get_rules
 
 FORMAT = 1  # of the folder; moves when an older version could not read it
@@ -277,10 +278,7 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
     Raises:
         CheckpointError: the checkpoint cannot be used, or is of other rules.
     """
-    checkpoint = load(resolve(folder))
-    trained = checkpoint.rules
-    if rules is not None and (wanted := get_rules(rules)) != trained:
-        raise CheckpointError(f"{folder} was trained for {_called(trained)}, not for {_called(wanted)}")
+    checkpoint, trained = _of_game(folder, rules)
     said = checkpoint.state.get("policy")
     if not isinstance(said, dict):
         raise CheckpointError(f"{folder}: {_STATE} does not say what network it holds")
@@ -293,7 +291,7 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
         if said.get(key) != number:
             raise CheckpointError(f"{folder}: its network has {said.get(key)} {key}, this version has {number}")
     hidden = said.get("hidden")
-    if not isinstance(hidden, list) or not hidden or not all(type(width) is int and width > 0 for width in hidden):
+    if not _are_widths(hidden):
         raise CheckpointError(f"{folder}: its network has widths {hidden!r}; they are a list of whole numbers above 0")
     try:
         actor = make_actor(said["network"], trained, hidden, torch.Generator(), words)
@@ -304,5 +302,47 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
     return Policy(actor.requires_grad_(False), trained, str(folder), sample=sample, words=words)
 
 
-def _called(rules: Rules) -> str:
-    return " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())])
+def load_critic(folder: str | Path, rules: str | Rules | None = None) -> CentralCritic:
+    """The critic that was saved beside the agent: it sees all hands and says what a position is worth.
+
+    Args:
+        folder: a checkpoint, or a run, of which the newest is taken.
+        rules: the game it is to judge; None: the one it was trained for.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used, is of other rules, or has no critic that sees all hands and no
+            words of the game.
+    """
+    checkpoint, trained = _of_game(folder, rules)
+    config = checkpoint.state.get("config")
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{folder}: {_STATE} does not say how its critic was trained")
+    if config.get("advantage") != "deal":
+        raise CheckpointError(
+            f"{folder} has no critic that sees all hands: it was trained with "
+            f"advantage={config.get('advantage')!r}, that needs 'deal'"
+        )
+    if config.get("words", False) is not False:
+        raise CheckpointError(f"{folder}: its critic reads the words of the game, which imagined tables do not have")
+    hidden, scale = config.get("critic_hidden"), config.get("reward_scale")
+    if not _are_widths(hidden):
+        raise CheckpointError(f"{folder}: its critic has widths {hidden!r}; they are a list of whole numbers above 0")
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < math.inf:
+        raise CheckpointError(f"{folder}: {_STATE} says reward_scale={scale!r}; it is a number above 0")
+    network = Critic(CentralCritic.inputs(trained), hidden, torch.Generator())
+    ours = {f"critic.{name}": tensor for name, tensor in network.state_dict().items()}
+    fill(ours, {name: t for name, t in checkpoint.model.items() if name.startswith("critic.")}, str(folder))
+    return CentralCritic(network.requires_grad_(False), trained, float(scale), str(folder))
+
+
+def _of_game(folder: str | Path, rules: str | Rules | None) -> tuple[Checkpoint, Rules]:
+    """The checkpoint that is meant and the game it was trained for; CheckpointError where another one is wanted."""
+    checkpoint = load(resolve(folder))
+    trained = checkpoint.rules
+    if rules is not None and (wanted := get_rules(rules)) != trained:
+        raise CheckpointError(f"{folder} was trained for {called(trained)}, not for {called(wanted)}")
+    return checkpoint, trained
+
+
+def _are_widths(hidden: Any) -> TypeGuard[list[int]]:
+    return isinstance(hidden, list) and bool(hidden) and all(type(width) is int and width > 0 for width in hidden)

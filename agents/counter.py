@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from agents.base import Decisions, register_agent
+from agents.base import Decisions, one_hot, register_agent
 from agents.baselines import (
     _HIGH,
     _LOW,
@@ -80,6 +80,10 @@ class Counter:
         if len(first):
             best[which[first]] = np.maximum.reduceat(worth, first)
         return best_action(len(batch), rows, actions, best)
+
+    def probabilities(self, batch: Decisions) -> npt.NDArray[np.float64]:
+        """(N, actions) float64: 1 for what `act` answers, which is certain; else 0."""
+        return one_hot(self.act(batch), batch.mask.shape[1])
 
     def plans(self, batch: Decisions) -> tuple[Ints, Ints, Ints, dict[str, Floats]]:
         """All that can come of a turn: which tiles may be left in the end, and where the ends lie.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from agents.base import Decisions, register_agent
+from agents.base import Decisions, one_hot, register_agent
 from agents.baselines import (
     _HIGH,
     _LOW,
@@ -175,6 +175,16 @@ class Memory:
         rows, actions, columns = self.columns(batch)
         worth = weigh(np.float32(_SURE) * columns["out"], self.weights, columns)
         return best_action(len(batch), rows, actions, worth)
+
+    def probabilities(self, batch: Decisions) -> npt.NDArray[np.float64]:
+        """(N, actions) float64: 1 for what `act` answers, which is certain; else 0.
+
+        Raises:
+            ValueError: a game that shows the own row once (R9): what is played then hangs on what was seen before.
+        """
+        if batch.rules is not None and batch.rules.memory == "peek" and batch.rules.looked:
+            raise ValueError("agent memory has no probabilities where it remembers its row (memory='peek', R9)")
+        return one_hot(self.act(batch), batch.mask.shape[1])
 
     def columns(self, batch: Decisions) -> tuple[Ints, Ints, dict[str, Floats]]:
         """What each rule says of each legal action.

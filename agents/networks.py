@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from domino_env.decisions import Decisions
+from domino_env.line import LineEngine
 from domino_env.observation import Layout, layout_of, unpack
 from domino_env.rules import Rules
 from domino_env.tiles import NUM_TILES, PASS
@@ -86,10 +87,15 @@ def straighten(
         pair = words[:, grown.start // 32] >> np.uint32(grown.start % 32)
         swap = (pair ^ pair >> np.uint32(1)) & np.uint32(1) * flipped
         words[:, grown.start // 32] ^= (swap | swap << np.uint32(1)) << np.uint32(grown.start % 32)
+    return words.view(np.uint8), exchanged(legal, flipped), flipped
+
+
+def exchanged(legal: npt.NDArray[np.uint64], flipped: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """Legal actions (N,), bit a for action a, with left and right exchanged in the rows that are `flipped`."""
     half = np.uint64(NUM_TILES)
     exchange = (legal ^ legal >> half) & np.uint64((1 << NUM_TILES) - 1)
     exchange *= flipped
-    return words.view(np.uint8), legal ^ (exchange | exchange << half), flipped
+    return legal ^ (exchange | exchange << half)
 
 
 def mirrored(actions: npt.NDArray[np.int64], flipped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -216,6 +222,25 @@ class MLP(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return cast(Tensor, self.head(self.torso(x)))
 
+    # The first layer adds up what the bits of the hand and all others put in, so a hand costs little more than the
+    # layers after it where what all see is the same. Of games whose observation begins with the hand.
+
+    def public(self, x: Tensor) -> Tensor:
+        """(N, width) what observations (N, bits) put into the first layer; the own hand is not read."""
+        first = cast(Dense, self.torso[0])
+        return F.linear(x[:, NUM_TILES:], first.weight[:, NUM_TILES:], first.bias)
+
+    def private(self, hands: Tensor) -> Tensor:
+        """(N, width) what own hands (N, 28) put into the first layer."""
+        return F.linear(hands, cast(Dense, self.torso[0]).weight[:, :NUM_TILES])
+
+    def join(self, public: Tensor, private: Tensor) -> Tensor:
+        """(N, actions) logits of the two parts."""
+        x = F.relu(public + private)
+        for layer in cast(list[Dense], list(self.torso)[1:]):
+            x = F.linear(x, layer.weight, layer.bias).relu_()
+        return F.linear(x, self.head.weight, self.head.bias)
+
 
 class PublicPrivate(nn.Module):
     """Observation, and words, (N, bits) -> logits (N, actions) = head(public(what all see) * private(own hand)).
@@ -278,6 +303,11 @@ def make_actor(
     raise ValueError(f"unknown network {kind!r}; choose from {', '.join(NETWORKS)}")
 
 
+def called(rules: Rules) -> str:
+    """The name of a game, and what differs from it."""
+    return " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())])
+
+
 # -- a network at the table ------------------------------------------------------------------------------------------
 
 
@@ -312,12 +342,72 @@ class Policy:
         return mirrored(policy.sample(torch.from_numpy(batch.rng.random(len(batch)))).numpy(), flipped)
 
     def probabilities(self, batch: Decisions) -> npt.NDArray[np.float32]:
-        """(N, actions) float32 probabilities of the actions, exactly 0 for illegal ones."""
+        """(N, actions) float32 probabilities of the actions, exactly 0 for illegal ones.
+
+        What the network says, also where `act` plays the likeliest action alone (`sample` is False): who reads such a
+        player by these reads its preferences rather than its certainties, and is not led astray by a rounding.
+        """
         policy, flipped = self._distribution(batch)
         probabilities = policy.probs.numpy()
         actions = np.arange(self.rules.num_actions)
         turned = probabilities[:, mirrored(actions, np.ones(len(actions), np.bool_))]
         return np.where(flipped[:, None], turned, probabilities)
+
+    def chances(
+        self,
+        obs: npt.NDArray[np.uint8],
+        history: npt.NDArray[np.int16] | None,
+        which: npt.NDArray[np.int64],
+        hands: npt.NDArray[np.uint32],
+        legal: npt.NDArray[np.uint64],
+        actions: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.float32]:
+        """How likely it plays some actions with other own hands, for games on an open line.
+
+        The same as `probabilities` says, but for rounding, at a fraction of the cost: what all see is worked out once
+        for each observation, what is in the hand once for each hand.
+
+        Args:
+            obs: (Q, nbytes) packed observations, whose own hand is not read.
+            history: (Q, T) the public events as these seats see them; needed where it reads the words of the game.
+            which: (E,) the observation of each question; hands: (E,) uint32 own hands; legal: (E,) uint64 legal
+                actions with them; actions: (E,) what was played.
+        Returns:
+            (E,) float32.
+        """
+        asked, _, flipped = straighten(obs, np.zeros(len(obs), np.uint64), self.layout)
+        if self.needs_history:
+            if history is None:
+                raise ValueError(f"{self.name} reads the words of the game: it needs the history")
+            leader = unpack(obs)[:, self.layout.slices["leader"]].argmax(axis=1)
+            asked = with_words(asked, history, leader, self.rules)
+        own, hand = np.unique(hands, return_inverse=True)
+        turned = flipped[which]
+        mask, action = exchanged(legal, turned), torch.from_numpy(mirrored(actions, turned))
+        device = next(self.actor.parameters()).device
+
+        def each(part: Any, packed: npt.NDArray[np.uint8], bits: int, size: int) -> Tensor:
+            """A part of the network for all rows, in blocks of one size."""
+            rows = np.zeros((-(-max(len(packed), 1) // size) * size, packed.shape[1]), np.uint8)
+            rows[: len(packed)] = packed
+            x = to_bits(rows, torch.float32, device)[:, :bits].contiguous()
+            return torch.cat([part(block) for block in x.split(size)])
+
+        count = -(-len(which) // self.BLOCK) * self.BLOCK
+        places = np.zeros((2, count), np.int64)
+        places[0, : len(which)], places[1, : len(which)] = which, hand
+        seen, held = torch.from_numpy(places).to(device)
+        actor: Any = self.actor
+        with torch.inference_mode():
+            public = each(actor.public, asked, 8 * asked.shape[1], 32)
+            private = each(actor.private, own.astype("<u4").view(np.uint8).reshape(-1, 4), NUM_TILES, self.BLOCK)
+            blocks = zip(seen.split(self.BLOCK), held.split(self.BLOCK))
+            parts = ((public.index_select(0, one), private.index_select(0, two)) for one, two in blocks)
+            logits = [actor.join(*part).cpu() for part in parts]
+            if not logits:
+                return np.zeros(0, np.float32)
+            every = torch.where(to_mask(mask, self.rules.num_actions), torch.cat(logits)[: len(which)], ILLEGAL)
+            return cast(npt.NDArray[np.float32], F.softmax(every, 1).gather(1, action[:, None]).squeeze(1).numpy())
 
     def _distribution(self, batch: Decisions) -> tuple[MaskedCategorical, npt.NDArray[np.bool_]]:
         """The distribution over straightened actions, and which rows were turned for it."""
@@ -339,3 +429,50 @@ class Policy:
         with torch.inference_mode():
             logits = torch.cat([self.actor(block.to(device)).cpu() for block in x.split(self.BLOCK)])[:count]
             return MaskedCategorical(logits, to_mask(words, self.rules.num_actions)), flipped
+
+
+class CentralCritic:
+    """What a critic that sees all hands expects of tables, in points.
+
+    It has learned positions whose mover has a choice; what it says of others means nothing. It computes in float32 and
+    in blocks of one size, as `Policy` does and for the same reasons.
+    """
+
+    BLOCK = 256
+
+    def __init__(self, network: nn.Module, rules: Rules, scale: float, name: str = "critic") -> None:
+        """network: (N, `inputs(rules)`) bits -> (N,) values of the mover; scale: points of a value of 1."""
+        self.network = network
+        self.rules = rules
+        self.scale = scale
+        self.name = name
+        self.layout = layout_of(rules)
+
+    @staticmethod
+    def inputs(rules: Rules) -> int:
+        """Bits that it reads: the mover's observation, and a word for the hand of each other seat, clockwise."""
+        return layout_of(rules).size + 32 * (rules.seats - 1)
+
+    def check(self, rules: Rules) -> None:
+        """Raises a ValueError for another game than it was trained for."""
+        if rules != self.rules:
+            raise ValueError(f"the critic {self.name} was trained for {called(self.rules)}, not for {called(rules)}")
+
+    def values(self, engine: LineEngine, /) -> npt.NDArray[np.float32]:
+        """(N,) float32 points that the side of each row's mover is expected to win from there.
+
+        Raises:
+            ValueError: an engine of other rules.
+        """
+        self.check(engine.rules)
+        mover, count = engine.to_move(), engine.num_envs
+        around = (mover[:, None] + np.arange(1, self.rules.seats)) % self.rules.seats
+        hidden = np.take_along_axis(engine.hands(), around, axis=1).astype("<u4").view(np.uint8)
+        obs, _, _ = straighten(engine.observe(packed=True), engine.legal_bits(), self.layout)
+        seen = np.zeros((-(-count // self.BLOCK) * self.BLOCK, obs.shape[1] + hidden.shape[1]), np.uint8)
+        seen[:count] = np.concatenate([obs, hidden], axis=1)
+        device = next(self.network.parameters()).device
+        with torch.inference_mode():
+            blocks = [to_bits(seen[i : i + self.BLOCK], torch.float32, device) for i in range(0, count, self.BLOCK)]
+            values = torch.cat([self.network(block).cpu() for block in blocks])[:count].numpy()
+        return cast(npt.NDArray[np.float32], values * np.float32(self.scale))

@@ -75,6 +75,9 @@ class PPOConfig:
     evaluate_every: float = 0.5  # in the unit of the total
     evaluate_boards: int = 500  # duplicate boards of an evaluation on the way
     eval_boards: int = 4000  # duplicate boards of the evaluation at the end, others than on the way
+    # Boards of each evaluation whose moves are held against double-dummy; 0: none, as where Numba is not installed, and
+    # in games that the solver does not play.
+    dd_loss_boards: int = 64
     opponents: list[str] = field(default_factory=lambda: ["random", "greedy", "club"])
     device: str = "cpu"
     threads: int = 2  # cores that are used; the result does not depend on it
@@ -107,7 +110,7 @@ class PPOConfig:
         for key in ("max_grad_norm", "adam_eps", "clip"):
             if getattr(self, key) <= 0:
                 raise ValueError(key, f"must be above 0, got {getattr(self, key)}")
-        for key in ("seed", "learning_rate_end", "entropy_coef", "entropy_coef_end"):
+        for key in ("seed", "learning_rate_end", "entropy_coef", "entropy_coef_end", "dd_loss_boards"):
             if getattr(self, key) < 0:
                 raise ValueError(key, f"must not be negative, got {getattr(self, key)}")
         for key in ("evaluate_boards", "eval_boards"):

@@ -1,4 +1,4 @@
-"""The `domino` command: train, evaluate, benchmark, replay, play, tournament, agents, rules.
+"""The `domino` command: train, evaluate, benchmark, replay, play, tournament, solve, advise, agents, rules.
 
 A user's mistake (an unknown name, a wrong type, a missing file, a folder that is no run) is one line on standard error
 and exit code 2; an agent that fails is exit code 1, Ctrl-C is 130. With `--json` standard output holds one JSON object
@@ -186,6 +186,15 @@ def evaluate(
     words: Annotated[
         bool, typer.Option("--words", help="Also how often the words of the game came up: rolls, ends on, long ends …")
     ] = False,
+    losses: Annotated[
+        int | None,
+        typer.Option(
+            min=2, metavar="N", help="Also what the moves of the first N boards lost against double-dummy play."
+        ),
+    ] = None,
+    losses_png: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Draw where the losses of --losses sit, as a PNG picture.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Play duplicate boards between two agents and print A's points a deal with a 95 % interval.
@@ -197,15 +206,26 @@ def evaluate(
     Example: domino evaluate runs/quick-1-20261130-120000/checkpoints/latest greedy --json
 
     Example: domino evaluate greedy random --rules blitz --boards 500 --words
+
+    Example: domino evaluate club greedy --losses 256 --losses-png losses.png
     """
+    if losses_png is not None:
+        if losses is None:
+            raise ValueError(f"--losses-png {losses_png} needs --losses N, the boards whose moves are solved")
+        _check_place(losses_png)
     with _undisturbed():
         from experiments.evaluate import AgentError, evaluate as play
     policy, game = "forfeit" if forfeit else "raise", _game(rules)
+    options: dict[str, Any] = {"on_error": policy, "time_limit": time_limit, "words": words, "losses": losses or 0}
     with _stdout_kept(as_json), _progress("boards") as show:
         try:
-            result = play(a, b, game, boards, seed, batch, show, on_error=policy, time_limit=time_limit, words=words)
+            result = play(a, b, game, boards, seed, batch, show, **options)
         except AgentError as error:
             raise typer.TyperException(str(error)) from error
+    if losses_png is not None and result.losses is not None:
+        from experiments.losses import draw_losses
+
+        draw_losses(result.losses, (result.a, result.b), losses_png)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -284,6 +304,134 @@ def benchmark_train(
     out.print(f"{result['decisions_per_second']:,} learned decisions a second, {result['threads']} threads")
     out.print(f"{result['decisions']:,} decisions in {result['seconds']:.1f} s: playing, learning and logging")
     _show_peers(result, "decisions/s")
+
+
+@benchmark_app.command("solver")
+def benchmark_solver(
+    deals: Annotated[int, typer.Option(min=1, help="Deals whose leads are all solved.")] = 300,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also dominoes' alpha-beta search, where it is installed; takes minutes.")
+    ] = False,
+    seed: Seed = 0,
+    rules: RulesName = "sport_book",
+    as_json: Json = False,
+) -> None:
+    """Milliseconds that the double-dummy solver takes for all moves of a position, on one core.
+
+    Example: domino benchmark solver --deals 100 --peers
+    """
+    from experiments import exact
+
+    with _stdout_kept(as_json), _status() as say:
+        result = exact.solver(deals, seed, rules, peers, say)
+    if as_json:
+        _print_json(result)
+        return
+    table = Table("tiles on the line", "positions", "median ms", "90 %", "worst", title=f"solver, {rules}, CPU time")
+    for row in [result, *result["after"]]:
+        table.add_row(*(f"{row[key]:,}" for key in ("after_tiles", "deals", "ms_median", "ms_p90", "ms_max")))
+    sign = result["sign_only"]
+    table.add_row(
+        "0, sign only", f"{result['deals']:,}", *(f"{sign[key]:,}" for key in ("ms_median", "ms_p90", "ms_max"))
+    )
+    out = _out()
+    out.print(table)
+    goals = result["goals"]
+    out.print(f"Goals for all leads: median {goals['ms_median']:g} ms, worst {goals['ms_max']:g} ms.")
+    for name, peer in result["peers"].items():
+        limit = f", {peer['unfinished']} broken off after {peer['limit_s']:g} s" if peer["unfinished"] else ""
+        out.print(
+            f"{name}: {peer['ms_median']:,} ms, ours {peer['ours_ms_median']:,} ms on the same {peer['deals']} "
+            f"positions, {peer['ratio']:,} times faster (goal {peer['goal']:g}){limit}"
+        )
+    _show_missing(result)
+
+
+@benchmark_app.command("beliefs")
+def benchmark_beliefs(
+    deals: Annotated[int, typer.Option(min=1, help="Deals, each looked at with 4, 8, 12 and 16 tiles laid.")] = 50,
+    model: Annotated[str, typer.Option(help="Who reads the others' moves: an agent with probabilities.")] = "club",
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also plain rejection sampling: shuffle until the passes are respected.")
+    ] = False,
+    seed: Seed = 0,
+    rules: RulesName = "sport_book",
+    as_json: Json = False,
+) -> None:
+    """Milliseconds that exact and sampled beliefs over the hidden hands take, on one core.
+
+    Example: domino benchmark beliefs --model runs/quick-1-20261130-120000/checkpoints/latest
+    """
+    from experiments import exact
+
+    with _stdout_kept(as_json), _status() as say:
+        result = exact.beliefs(deals, seed, rules, model, peers, say)
+    if as_json:
+        _print_json(result)
+        return
+    columns = {
+        "after_tiles": "tiles on the line", "positions": "positions", "rules_ms": "rules only, exact",
+        "sample_1000_ms": "1,000 worlds", "exact_ms": f"{model}, exact", "sampled_500_ms": f"{model}, 500 candidates",
+    }  # fmt: skip
+    if peers:
+        columns |= {"rejection_1000_ms": "1,000 worlds by rejection", "rejection_accepts": "share that fits"}
+    table = Table(*columns.values(), title=f"beliefs, {rules}, median CPU ms a position")
+    for row in result["by_tiles"]:
+        table.add_row(*(f"{row[key]:,}" if row.get(key) is not None else "" for key in columns))
+    _out().print(table)
+
+
+@benchmark_app.command("search")
+def benchmark_search(
+    players: Annotated[
+        list[str] | None, typer.Argument(help="Two agents or more; left out: the search players, greedy and club.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="RUN", help="A trained pair: it plays too, and so do players that read it.")
+    ] = None,
+    boards: Annotated[int, typer.Option(min=2, help="Duplicate boards of each match.")] = 200,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the matches here (JSON) and go on from those in it.")
+    ] = None,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also dominoes' probabilistic_alphabeta at equal time under puerto_rico.")
+    ] = False,
+    seed: Seed = 0,
+    rules: RulesName = "sport_book",
+    as_json: Json = False,
+) -> None:
+    """Strength of the search players against each other, in points a deal, and what a move of theirs costs.
+
+    Example: domino benchmark search greedy pimc-10 pimc-30 --boards 100 --out strength.json
+
+    Example: domino benchmark search --model runs/quick-1-20261130-120000/checkpoints/latest --out strength.json
+    """
+    from experiments import strength
+
+    with _stdout_kept(as_json), _status() as say:
+        result = strength.search(players or (), model, rules, boards, seed, out, peers, say)
+    if as_json:
+        _print_json(result)
+        return
+    names = result["players"]
+    table = Table(
+        "", "CPU ms a move", *names, title=f"points a deal of the row over the column, {boards} boards, {rules}"
+    )
+    for i, name in enumerate(names):
+        cells = [
+            "" if points is None else f"{points:+.2f}\n[{low:+.2f}, {high:+.2f}]"
+            for points, low, high in zip(result["points"][i], result["low"][i], result["high"][i])
+        ]
+        table.add_row(name, f"{result['cpu_ms_per_move'][name]:,.2f}", *cells)
+    screen = _out()
+    screen.print(table)
+    for name, peer in result["peers"].items():
+        screen.print(
+            f"pimc over {name}: {peer['points']:+.2f} [{peer['low']:+.2f}, {peer['high']:+.2f}] points a deal, "
+            f"{peer['boards']} boards from {peer['after_tiles']} tiles on, puerto_rico; "
+            f"{peer['ours_ms_per_move']:,} against {peer['ms_per_move']:,} ms a move"
+        )
+    _show_missing(result)
 
 
 @app.command()
@@ -484,6 +632,133 @@ def _leaves(text: str) -> tuple[str, int]:
 
 
 @app.command()
+def solve(
+    deal: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEAL", help="A deal in text; a file of deals, or the record of a match; - for standard input."
+        ),
+    ],
+    number: Annotated[
+        int | None,
+        typer.Option("--deal", min=1, metavar="N", help="The N-th deal of the file; needed where it has more."),
+    ] = None,
+    move: Annotated[
+        int | None, typer.Option("--move", min=0, metavar="M", help="The position after M moves; left out: the last.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Solve a deal with all hands open: the worth of every move, the best line, what each played move lost.
+
+    Points are net, of the mover's side, if all play their best from there and see all hands.
+
+    Example: domino solve "tiny_pairs leader=0 | 0-1 1-2 | 2-2 0-3 | 0-0 1-3 | 0-2 2-3 | 0-1L 0-3L"
+
+    Example: domino solve match.jsonl --deal 3 --json
+    """
+    from experiments.solve import find, report, solve as work_out
+
+    with _stdout_kept(as_json):
+        one = find(deal, number)
+        result = work_out(one, move)
+    if as_json:
+        _print_json(result)
+    else:
+        print("\n".join(report(result, one.deal.rules)))
+
+
+@app.command()
+def advise(
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE",
+            help='What you know, in text: "sport_book leader=0 seat=2 | your hand | the moves"; or a deal with all '
+            "hands, of which only yours is looked at; a file of such lines; a match record; - for standard input.",
+        ),
+    ] = None,
+    rules: Annotated[str | None, typer.Option(help="A preset's name, then what differs; left out: sport_book.")] = None,
+    hand: Annotated[
+        str | None,
+        typer.Option(metavar="TILES", help='Your tiles, "0-1 2-2 …": as they were dealt, or those left now.'),
+    ] = None,
+    seat: Annotated[
+        int | None, typer.Option(min=0, help="Your seat; of a deal with all hands: left out, whose turn it is.")
+    ] = None,
+    leader: Annotated[int | None, typer.Option(min=0, help="The seat that led.")] = None,
+    moves: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MOVES", help='The moves so far, "3-4L 4-4R pass …", L and R the ends; "1:pass" also says whose.'
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("--deal", min=1, metavar="N", help="The N-th line or deal; needed where there are more."),
+    ] = None,
+    move: Annotated[
+        int | None, typer.Option("--move", min=0, metavar="M", help="The position after M moves; left out: the last.")
+    ] = None,
+    worlds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Deals to imagine and solve; all, if no more fit. Left out: 200, or what --ms allows."
+        ),
+    ] = None,
+    ms: Annotated[int | None, typer.Option(min=1, help="Milliseconds for solving them; left out: no clock.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGENT",
+            help="Read the others' moves as those of this agent or checkpoint; left out: the rules alone.",
+        ),
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="Deals that the model weighs, where there are too many to weigh all.")
+    ] = 4000,
+    floor: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the others' moves that the model takes to be random.")
+    ] = 0.02,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Advise a person at a table: what each legal move is worth, and who probably holds what.
+
+    Hands that fit are imagined and solved with all hands open. A move's points are the mean over these worlds; the mean
+    over all deals that fit lies in the interval with a probability of 95 %. Where all that fit are solved it is exact.
+
+    Example: domino advise --hand "0-1 1-1 2-2 3-4 3-5 4-6 6-6" --seat 1 --leader 0 --moves "2-4L"
+
+    Example: domino advise "sport_club leader=3 seat=0 | 0-0 0-2 1-5 2-2 3-3 4-5 5-6 | 0-5L" --worlds 50 --model greedy
+
+    Example: domino advise match.jsonl --deal 3 --move 7 --ms 500 --json
+    """
+    from experiments import advise as adviser
+
+    if table is not None:
+        given = {"--rules": rules, "--hand": hand, "--leader": leader, "--moves": moves}
+        if twice := [name for name, value in given.items() if value is not None]:
+            raise ValueError(f"{twice[0]} {given[twice[0]]}: the table is given in text, which says that too")
+    else:
+        needed = {"--hand": hand, "--seat": seat, "--leader": leader}
+        if missing := [name for name, value in needed.items() if value is None]:
+            raise ValueError(f"missing: {', '.join(missing)}; or name a table in text or a file of such")
+    if table is not None:
+        told = adviser.find(table, number, seat)
+    else:
+        assert hand is not None and seat is not None and leader is not None
+        told = adviser.from_words(_game(rules or "sport_book"), seat, leader, hand, moves or "")
+    position = told.position(move)
+    options: dict[str, Any] = {"worlds": worlds, "ms": ms, "model": model, "candidates": candidates, "floor": floor}
+    with _stdout_kept(as_json), _progress("worlds") as show:
+        result = adviser.advise(position, **options, seed=seed, show=show)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        print(adviser.report(result, color=sys.stdout.isatty()), end="")
+
+
+@app.command()
 def agents(as_json: Json = False) -> None:
     """List the agents that can be named.
 
@@ -625,11 +900,28 @@ def _show_evaluation(figures: dict[str, Any]) -> None:
     out.print("  ".join(f"{key} {figures[key]:.1%}" for key in shares if key in figures))
     if "words" in figures:
         out.print("  ".join(f"{key} {value:.3g}" for key, value in figures["words"].items()))
+    if "dd_losses" in figures:
+        _show_losses(figures)
     if figures.get("errors"):
         out.print(
             f"{figures['errors']} deals forfeited because an agent failed; the first: {figures['faults'][0]}",
             markup=False,
         )
+
+
+def _show_losses(figures: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    losses = figures["dd_losses"]
+    parts = list(losses["a"])[3:]
+    title = f"points lost a deal against double-dummy, {losses['boards']:,} boards"
+    table = Table("player", "dd loss", "95 %", *parts, title=title)
+    table.columns[0].overflow = "fold"
+    for side in "ab":
+        of = losses[side]
+        interval = f"{of['low']:.2f} to {of['high']:.2f}"
+        table.add_row(escape(figures[side]), f"{of['per_deal']:.2f}", interval, *(f"{of[part]:.2f}" for part in parts))
+    _out().print(table)
 
 
 def _show_tournament(figures: dict[str, Any]) -> None:
@@ -679,8 +971,12 @@ def _show_peers(result: dict[str, Any], unit: str) -> None:
                 f"{result['goals'][name]:g}",
             )
         out.print(table)
+    _show_missing(result)
+
+
+def _show_missing(result: dict[str, Any]) -> None:
     if result.get("peers_missing"):
-        out.print(
+        _out().print(
             f"Not installed, so not compared: {', '.join(result['peers_missing'])} (pip install 'domino-lab\\[peers]')"
         )
 
@@ -730,11 +1026,16 @@ def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:
         Image.fromarray(render.rgb(position)).save(buffer, "PNG")
         pictures.append((png, buffer.getvalue()))
     for path, _ in pictures:  # both can be written, or neither is
-        if not path.parent.is_dir() or path.is_dir():
-            number = errno.EISDIR if path.is_dir() else errno.ENOENT
-            raise OSError(number, os.strerror(number), str(path))
+        _check_place(path)
     for path, content in pictures:
         write_whole(path, content)
+
+
+def _check_place(path: Path) -> None:
+    """OSError where no file of this name can lie."""
+    if not path.parent.is_dir() or path.is_dir():
+        number = errno.EISDIR if path.is_dir() else errno.ENOENT
+        raise OSError(number, os.strerror(number), str(path))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

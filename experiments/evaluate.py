@@ -20,11 +20,13 @@ import numpy.typing as npt
 from scipy import stats
 
 from agents.base import Agent, decide, make_agent
+from agents.search.losses import Moves, check as check_solver, moves_at
 from domino_env.deals import Streams, boards as duplicate_boards
 from domino_env.engine import Engine, make_engine
 from domino_env.rules import Rules, get_rules
 from domino_env.scoring import BLOCK, GUARD, OUT
 from domino_env.words import rates
+from experiments.losses import Losses, count_losses
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -74,12 +76,13 @@ class Result:
     faults: tuple[str, ...] = ()  # the first of these failures in words
     words: dict[str, float] | None = None  # where asked for: domino_env.words.rates of the deals of the first boards
     values: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)  # (boards,) value of each
+    losses: Losses | None = field(default=None, repr=False, compare=False)  # where asked for: of both sides' moves
 
     def to_dict(self) -> dict[str, Any]:
         """The keys of `domino evaluate --json`.
 
-        `guard_rate` is there only when a deal was broken off, `errors` and `faults` when one was forfeited, `words`
-        when it was asked for.
+        `guard_rate` is there only when a deal was broken off, `errors` and `faults` when one was forfeited, `words`,
+        `dd_loss_per_deal` and `dd_losses` when they were asked for.
         """
         record = {name: getattr(self, name) for name in _KEYS}
         if self.guard_rate:
@@ -88,6 +91,8 @@ class Result:
             record |= {"errors": self.errors, "faults": list(self.faults)}
         if self.words is not None:
             record["words"] = self.words
+        if self.losses is not None:
+            record |= self.losses.to_dict()
         return record
 
 
@@ -103,6 +108,7 @@ def evaluate(
     on_error: str = "raise",
     time_limit: float | None = None,
     words: bool = False,
+    losses: int = 0,
 ) -> Result:
     """Play two sides against each other on duplicate boards.
 
@@ -114,19 +120,25 @@ def evaluate(
         rules: the game. Without pairs, too, A has every second seat: of five, three at one table and two at the other.
         boards: how many, at least 2; boards 0 .. boards - 1 of the seed.
         seed: of deals and chance, a whole number >= 0.
-        batch: boards played at once; only speed and memory depend on it.
-        progress: called with (boards played, boards) after each batch.
+        batch: boards played at once, fewer where an agent's attribute `batch_hint` says so (a slow one, that progress
+            be seen); only speed and memory depend on it.
+        progress: called with (boards played, boards) after each batch; then, where losses are asked for, with (boards
+            solved, boards to solve).
         on_error: "raise", or "forfeit": a deal in which an agent fails counts 0:10 against its side and is counted in
             `errors`.
         time_limit: seconds a decision may take, as mean over a call; None: no limit. Looked at when the call returns.
         words: also count the words of the game in the deals of the first 1024 boards.
+        losses: also count what the moves of the first so many boards lost against double-dummy; 0: none. Boards with a
+            forfeited deal are left out.
 
     Raises:
         AgentError: an agent fails (on_error="raise").
-        ValueError: unknown agents or rules, or numbers out of range.
+        ValueError: unknown agents or rules, or numbers out of range; losses of a game that the solver does not play.
+        ImportError: losses without Numba.
     """
     game = get_rules(rules)
     numbers: list[tuple[str, Any, int]] = [("boards", boards, 2), ("batch", batch, 1), ("seed", seed, 0)]
+    numbers += [("losses", losses, 0)]
     for name, value, least in numbers:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name}={value!r} must be a whole number >= {least}")
@@ -134,15 +146,22 @@ def evaluate(
         raise ValueError(f"on_error={on_error!r} is unknown; choose from raise, forfeit")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit={time_limit!r} must be positive seconds, or None")
+    losses = min(losses, boards)
+    if losses:
+        check_solver(game)
     made: dict[str, Agent] = {}
     sides = [_side(side, game, made) for side in (a, b)]
-    match = _Match(game, int(seed), [agents for _, agents in sides], on_error == "raise", time_limit, words)
+    match = _Match(game, int(seed), [agents for _, agents in sides], on_error == "raise", time_limit, words, losses)
     net, ended = np.zeros((2, boards), dtype=np.int64), np.zeros((2, boards), dtype=np.int64)
-    for start in range(0, boards, batch):
-        stop = min(start + batch, boards)
+    at_once = min([batch, *(hint for agent in match.agents if (hint := getattr(agent, "batch_hint", None)))])
+    for start in range(0, boards, at_once):
+        stop = min(start + at_once, boards)
         net[:, start:stop], ended[:, start:stop] = match.play(start, stop - start)
         if progress is not None:
             progress(stop, boards)
+    solved = None
+    if losses:
+        solved = count_losses(match.moves, (ended[:, :losses] != _FORFEITED).all(axis=0), game, progress)
     values = net.sum(axis=0) / (2 if game.pairs else game.seats)  # deals, or seats of A's
     mean = float(values.mean())
     margin = float(stats.t.ppf((1 + CONFIDENCE) / 2, boards - 1) * values.std(ddof=1) / np.sqrt(boards))
@@ -165,6 +184,7 @@ def evaluate(
         faults=tuple(str(error) for error in sorted(match.faults, key=lambda e: (e.board, e.table))[:_SHOWN]),
         words=rates(np.concatenate(match.histories), game) if match.histories else None,
         values=values,
+        losses=solved,
     )
 
 
@@ -186,9 +206,18 @@ class _Match:
     """Plays the boards of one evaluation."""
 
     def __init__(
-        self, rules: Rules, seed: int, sides: list[list[Agent]], strict: bool, time_limit: float | None, words: bool
+        self,
+        rules: Rules,
+        seed: int,
+        sides: list[list[Agent]],
+        strict: bool,
+        time_limit: float | None,
+        words: bool,
+        losses: int,
     ) -> None:
         self.rules, self.seed, self.strict, self.time_limit, self.words = rules, seed, strict, time_limit, words
+        self.losses = losses  # boards whose moves are noted
+        self.moves: list[Moves] = []  # whose deals are numbered 2 * board + table
         self.histories: list[npt.NDArray[np.int16]] = []  # of deals that ended, for the words of the game
         self.faults: list[AgentError] = []
         self.agents: list[Agent] = []
@@ -223,10 +252,12 @@ class _Match:
                 odd = engine.to_move()[bad] % 2
                 net[lost] = np.where(odd == table[bad], -FORFEIT, FORFEIT)  # A has the even seats of table 0
                 ended[lost] = _FORFEITED
-                live, table, actions = live[~bad], table[~bad], actions[~bad]
+                live, table, board, actions = live[~bad], table[~bad], board[~bad], actions[~bad]
                 if not len(live):
                     break
                 engine = engine.take(~bad)
+            if start < self.losses:
+                self.moves.append(moves_at(engine, actions, 2 * board + table, board < self.losses))
             _, done = engine.step(actions, autoreset=False)
             if done.any():
                 over = engine.finished

@@ -46,6 +46,7 @@ TAGS: dict[str, str] = {
     "eval/<opponent>/points_per_deal": "mean points a deal over this opponent",
     "eval/<opponent>/points_per_deal_low": "lower end of its interval",
     "eval/<opponent>/points_per_deal_high": "upper end of its interval",
+    "eval/<opponent>/dd_loss_per_deal": "points a deal that its moves lose against double-dummy, on the first boards",
     # How the deals of self-play went.
     "domino/out_rate": "part of the deals that ended with a seat out",
     "domino/block_rate": "part of the deals that ended blocked",

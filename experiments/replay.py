@@ -23,6 +23,7 @@ from domino_env.deals import Deal, parse_deal
 from domino_env.engine import Engine
 from domino_env.line import LineEngine
 from domino_env.match import MatchRecord
+from domino_env.tiles import PASS
 
 Snapshot = dict[str, Any]
 _FIRST = 2  # the line of the first deal of a match record
@@ -278,7 +279,9 @@ def play(text: str, line: int = 1) -> Replay:
         mask = engine.legal()[0]
         if not mask[action]:
             allowed = ", ".join(name(legal) for legal in np.flatnonzero(mask).tolist())
-            raise ValueError(f"{at}: seat {int(engine.to_move()[0])} may not play {name(action)}; allowed: {allowed}")
+            wrong = ", so it is a wrong pass" if action == PASS and not deal.rules.rows else ""
+            mover = int(engine.to_move()[0])
+            raise ValueError(f"{at}: seat {mover} may not play {name(action)}; allowed: {allowed}{wrong}")
         engine.step(np.array([action]), autoreset=False)
     return Replay(line, deal)
 

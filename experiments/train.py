@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,6 +29,7 @@ from agents import checkpoint
 from agents.base import decide
 from agents.checkpoint import CheckpointError
 from agents.ppo import PPOConfig, Trainer
+from agents.search.losses import check as check_solver
 from domino_env.deals import Streams
 from domino_env.engine import make_engine
 from domino_env.words import rates
@@ -155,6 +157,20 @@ class _Run:
         self._saved_updates = -1
         self.busy = False  # an update may be half done: a signal only sets `stop`
         self.stop = False
+
+    @cached_property
+    def loss_boards(self) -> int:
+        """Boards of an evaluation whose moves are held against double-dummy; says so once where Numba is missing."""
+        boards = self.trainer.config.dd_loss_boards
+        if boards:
+            try:
+                check_solver(self.trainer.rules)
+            except ValueError:  # another game
+                return 0
+            except ImportError as error:
+                print(f"no eval/…/dd_loss_per_deal: {error}", file=sys.stderr)
+                return 0
+        return boards
 
     def save(self) -> None:
         """Saves a checkpoint, unless this update has one."""
@@ -285,13 +301,16 @@ def _look(run: _Run, metrics: Metrics) -> str:
 
 
 def _evaluate(run: _Run, opponent: str, boards: int, seed: int) -> Result:
-    return evaluate(run.trainer.policy(run.folder.name), opponent, rules=run.trainer.rules, boards=boards, seed=seed)
+    policy, rules = run.trainer.policy(run.folder.name), run.trainer.rules
+    return evaluate(policy, opponent, rules=rules, boards=boards, seed=seed, losses=run.loss_boards)
 
 
 def _log(metrics: Metrics, result: Result, step: int) -> None:
     metrics.scalar(opponent_tag(result.b), result.points_per_deal, step)
     metrics.scalar(opponent_tag(result.b, "points_per_deal_low"), result.low, step)
     metrics.scalar(opponent_tag(result.b, "points_per_deal_high"), result.high, step)
+    if result.losses is not None:
+        metrics.scalar(opponent_tag(result.b, "dd_loss_per_deal"), result.losses.side(0)["per_deal"], step)
 
 
 def _log_deals(run: _Run, metrics: Metrics) -> None:

@@ -7,7 +7,7 @@ has seen (S3: passes are public) is here; what follows for the hidden hands is w
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,21 @@ from domino_env.engine import make_engine
 from domino_env.line import LineEngine
 from domino_env.observation import layout_of, unpack
 from domino_env.rules import PRESETS, Rules
-from domino_env.tiles import ALL_TILES, NUM_SUITS, NUM_TILES, PASS, mask_of
+from domino_env.tiles import (
+    ALL_TILES,
+    HIGH,
+    LOW,
+    NUM_SUITS,
+    NUM_TILES,
+    PASS,
+    PIPS,
+    SUIT_MASK,
+    action_name,
+    is_whole,
+    mask_of,
+    tile_name,
+    tiles_of,
+)
 
 Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint32]
@@ -261,3 +275,225 @@ def dealt(position: Position) -> Masks:
     seat = np.maximum(position.viewer, 0)
     laid = position.played[np.arange(len(position)), seat]
     return np.where(position.viewer < 0, np.uint32(0), position.own | laid) & np.uint32(ALL_TILES)
+
+
+def position_from(
+    rules: Rules,
+    leader: int,
+    moves: Sequence[int],
+    viewer: int,
+    own: Sequence[int] = (),
+    movers: Sequence[int | None] = (),
+) -> Position:
+    """What a seat at one table knows, from plain data: a table of one row, in the midst of a deal.
+
+    Args:
+        rules: of a game on an open line.
+        leader: seat.
+        moves: actions of the deal, oldest first. On an empty line, and where both ends are equal, left and right are
+            the same.
+        viewer: seat whose hand is known, or -1.
+        own: tile numbers of its hand, as it was dealt or as it is now: their number tells.
+        movers: who made the first, the second … move, None where nobody says it; seats follow from the moves.
+    Raises:
+        ValueError: a deal that is over, or what cannot be; one line names the contradiction. Moves count from 1.
+    """
+    _check(rules)
+    for name, seat, first in (("leader", leader, 0), ("viewer", viewer, PUBLIC)):
+        if not is_whole(seat) or not first <= seat < rules.seats:
+            raise ValueError(f"{name}={seat!r} must be a seat of {rules.name}, {first}..{rules.seats - 1}")
+    story = _Story(rules, int(leader))
+    for number, action in enumerate(moves):
+        story.add(action, movers[number] if number < len(movers) else None)
+    if story.ended:
+        raise ValueError(f"the deal is over: {story.ended}")
+    hand = story.own_hand(int(viewer), own) if viewer >= 0 else 0
+    story.check_lead(int(viewer), hand)
+    laid = np.array([[mask_of(tiles) for tiles in story.laid]], np.uint32)
+    position = Position(
+        rules=rules,
+        viewer=np.array([viewer], np.int64),
+        own=np.array([hand], np.uint32),
+        played=laid,
+        voids=np.array([[mask_of(suits) for suits in story.voids]], np.uint8),
+        sizes=rules.hand_size - np.bitwise_count(laid).astype(np.int64),
+        ends=np.array([story.ends], np.int64),
+        leader=np.array([leader], np.int64),
+        to_move=np.array([story.mover], np.int64),
+        events=np.array([story.events], np.int64).reshape(1, -1),
+    )
+    _check_room(position)
+    return position
+
+
+class _Story:
+    """The moves of one deal, played with the eyes of who sees no hand."""
+
+    def __init__(self, rules: Rules, leader: int) -> None:
+        self.rules, self.leader, self.mover = rules, leader, leader
+        self.ends = (-1, -1)
+        self.events: list[int] = []
+        self.laid: list[list[int]] = [[] for _ in range(rules.seats)]  # tiles in the order in which each seat laid them
+        self.voids: list[set[int]] = [set() for _ in range(rules.seats)]
+        self.at: dict[int, tuple[int, int]] = {}  # tile -> number of the move and seat that laid it
+        self.passes: list[tuple[int, int, tuple[int, int]]] = []  # number of the move, seat, ends
+        self.run = 0  # tiles of the turn that goes on (B3)
+        self.grown = -1  # chain="one": the end that this turn grows
+        self.silent = 0  # passes since the last lay
+        self.ended = ""  # how the deal ended
+
+    def add(self, action: int, said: int | None) -> None:
+        """The next move."""
+        number = len(self.events) + 1
+        if not is_whole(action) or not 0 <= action <= PASS:
+            raise ValueError(f"move {number}: action {action!r} does not exist; actions are 0..{PASS}")
+        name = action_name(action)
+        if self.ended:
+            raise ValueError(f"move {number}, {name}, comes after the end of the deal: {self.ended}")
+        if said is not None and said != self.mover:
+            raise ValueError(f"move {number}, {name}, is of seat {self.mover}, whose turn it is, not of seat {said}")
+        left, right = self.ends
+        empty = left < 0
+        alike = empty or (left == right and not self.rules.labelled_ends and self.grown < 0)
+        if alike and action != PASS:
+            action %= NUM_TILES
+        before = _NO_SUIT << 3 | _NO_SUIT if empty else left << 3 | right
+        self.events.append(self.mover << 12 | before << 6 | action)
+        if action == PASS:
+            self._pass(number)
+        else:
+            self._lay(number, action)
+
+    def _pass(self, number: int) -> None:
+        seat, stops = self.mover, self.run > 0
+        self.mover, self.run, self.grown = (seat + 1) % self.rules.seats, 0, -1
+        if stops:
+            return
+        if self.ends[0] < 0:
+            raise ValueError(f"move 1 is a wrong pass: seat {seat} leads and can lay any tile")
+        self.voids[seat] |= {*self.ends}
+        self.passes.append((number, seat, self.ends))
+        self.silent += 1
+        if self.silent == self.rules.seats:
+            raise ValueError(f"move {number}: all seats have passed; a block ends the deal without passes (S5)")
+
+    def _lay(self, number: int, action: int) -> None:
+        seat, tile, side = self.mover, action % NUM_TILES, action // NUM_TILES
+        name, rules = tile_name(tile), self.rules
+        if tile not in rules.tiles:
+            raise ValueError(f"move {number}: tile {name} is not in the double-{rules.max_pip} set of {rules.name}")
+        if tile in self.at:
+            before, who = self.at[tile]
+            raise ValueError(f"move {number}: tile {name} lies there twice; seat {who} laid it at move {before}")
+        halves = int(LOW[tile]), int(HIGH[tile])
+        if self.ends[0] < 0:
+            self.ends = halves
+        else:
+            end = self.ends[side]
+            if end not in halves:
+                where = ("left", "right")[side]
+                raise ValueError(f"move {number}: {name} does not match the {where} end, which is {end}")
+            if self.grown >= 0 and side != self.grown:
+                raise ValueError(f"move {number}: this turn goes on at the {('left', 'right')[self.grown]} end only")
+            if rules.chain == "one":
+                self.grown = side
+            new = sum(halves) - end
+            self.ends = (new, self.ends[1]) if side == 0 else (self.ends[0], new)
+        for then, who, ends in self.passes:
+            if who == seat and (open_ := [suit for suit in ends if suit in halves]):
+                raise ValueError(
+                    f"move {then} is a wrong pass: seat {seat} passed while {_both(ends)}, and lays {name}, which has "
+                    f"{_words(sorted({*open_}), 'and')}, at move {number}"
+                )
+        self.at[tile] = number, seat
+        self.laid[seat].append(tile)
+        self.silent = 0
+        rest = mask_of(rules.tiles) & ~mask_of(self.at)
+        if len(self.laid[seat]) == rules.hand_size:
+            self.ended = f"seat {seat} went out with move {number}"
+        elif not rest & int(SUIT_MASK[self.ends[0]] | SUIT_MASK[self.ends[1]]):
+            self.ended = f"move {number} blocked the line, no tile is left that matches an end"
+        if rules.chains:
+            self.run += 1
+        else:
+            self.mover = (seat + 1) % rules.seats
+
+    def own_hand(self, viewer: int, own: Sequence[int]) -> int:
+        """The viewer's hand now, as a mask."""
+        rules, laid = self.rules, self.laid[viewer]
+        size, left = rules.hand_size, rules.hand_size - len(laid)
+        for number, tile in enumerate(own):
+            name = tile_name(tile)
+            if tile not in rules.tiles:
+                raise ValueError(f"hand: tile {name} is not in the double-{rules.max_pip} set of {rules.name}")
+            if tile in own[:number]:
+                raise ValueError(f"hand: tile {name} stands there twice")
+            if tile in self.at and self.at[tile][1] != viewer:
+                raise ValueError(f"hand: tile {name} was laid by seat {self.at[tile][1]} at move {self.at[tile][0]}")
+        if len(own) not in (size, left):
+            still = "" if size == left else f", and {left} are left of it now"
+            raise ValueError(f"hand: seat {viewer} was dealt {size} tiles{still}; {len(own)} are given")
+        if len(own) == size:
+            if missing := [tile for tile in laid if tile not in own]:
+                name, (number, _) = tile_name(missing[0]), self.at[missing[0]]
+                raise ValueError(
+                    f"hand: seat {viewer} laid {name} at move {number}, and the {size} tiles it was dealt lack it"
+                )
+        elif both := [tile for tile in laid if tile in own]:
+            name, (number, _) = tile_name(both[0]), self.at[both[0]]
+            raise ValueError(f"hand: {name} was laid at move {number}, and is among the {left} tiles left now")
+        now = [tile for tile in own if tile not in laid]
+        for number, seat, ends in self.passes:
+            fits = [tile_name(tile) for tile in now if LOW[tile] in ends or HIGH[tile] in ends]
+            if seat == viewer and fits:
+                raise ValueError(
+                    f"move {number} is a wrong pass: seat {seat} passed while {_both(ends)}, and holds {fits[0]}"
+                )
+        return mask_of(now)
+
+    def check_lead(self, viewer: int, hand: int) -> None:
+        """B2: no tile that was dealt is lower than the one that led."""
+        if self.rules.lead != "low" or not self.events:
+            return
+        lead = (self.events[0] & 63) % NUM_TILES
+        for tile in [*self.at, *tiles_of(hand)]:
+            if (PIPS[tile], LOW[tile]) < (PIPS[lead], LOW[lead]):
+                who = self.at[tile][1] if tile in self.at else viewer
+                raise ValueError(
+                    f"move 1: seat {self.leader} leads {tile_name(lead)}, but seat {who} was dealt {tile_name(tile)}, "
+                    "and the lowest tile leads (B2)"
+                )
+
+
+def _both(ends: tuple[int, int]) -> str:
+    return f"{ends[0]} was at both ends" if ends[0] == ends[1] else f"{ends[0]} and {ends[1]} were the ends"
+
+
+def _words(items: Sequence[Any], last: str) -> str:
+    texts = [str(item) for item in items]
+    return f"{', '.join(texts[:-1])} {last} {texts[-1]}" if len(texts) > 1 else texts[0]
+
+
+def _check_room(position: Position) -> None:
+    """Whether the hidden tiles have room in the hands, given what the seats passed on."""
+    rules, viewer, hidden = position.rules, int(position.viewer[0]), int(position.hidden[0])
+    others = [seat for seat in range(rules.seats) if seat != viewer]
+    may, sizes = {}, position.sizes[0].tolist()
+    for seat in others:
+        lacks = [int(SUIT_MASK[suit]) for suit in range(NUM_SUITS) if int(position.voids[0, seat]) >> suit & 1]
+        may[seat] = hidden & ~int(np.bitwise_or.reduce(np.array(lacks, np.int64), initial=0))
+    for number in range(1, 1 << len(others)):
+        seats = [seat for i, seat in enumerate(others) if number >> i & 1]
+        fit, held = 0, sum(sizes[seat] for seat in seats)
+        for seat in seats:
+            fit |= may[seat]
+        if fit.bit_count() >= held:
+            continue
+        nobody = [tile_name(tile) for tile in tiles_of(hidden & ~fit)]
+        if len(seats) == len(others) and not rules.leftover:
+            raise ValueError(f"nobody can hold {_words(nobody, 'or')}: all others have passed on a suit of it")
+        who = f"seat {seats[0]} holds" if len(seats) == 1 else f"seats {_words(seats, 'and')} hold"
+        only = f"only {fit.bit_count()}" if fit else "none"
+        raise ValueError(
+            f"{who} {held} tiles, but {only} of the {hidden.bit_count()} hidden ones can be there after the passes"
+        )

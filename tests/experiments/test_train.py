@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from experiments.train import train
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
     "deals=64", "minibatch=256", "hidden=[32]", "critic_hidden=[32]", "evaluate_boards=4", "eval_boards=20",
-    "evaluate_every=1000", "checkpoint_every=1000", "opponents=[random]", "threads=1",
+    "evaluate_every=1000", "checkpoint_every=1000", "opponents=[random]", "threads=1", "dd_loss_boards=0",
 ]  # fmt: skip
 
 
@@ -86,6 +87,8 @@ def log_is_complete(folder: Path, result: dict[str, Any]) -> None:
         | words
         | {f"eval/{one}/points_per_deal{end}" for one in opponents for end in ("", "_low", "_high")}
     )
+    if find_spec("numba") is not None and not result["evaluations"][0]["rules"].startswith("bli"):
+        every_evaluation |= {f"eval/{one}/dd_loss_per_deal" for one in opponents}
     assert set(log.Tags()["scalars"]) == every_update | every_evaluation
     for tag in every_update:
         assert len(log.Scalars(tag)) == 16, tag

@@ -1,0 +1,264 @@
+"""Worlds as a player imagines them: hidden hands that fit what it knows, and how much each of them counts.
+
+By the rules alone every deal that fits is as likely as any other, and worlds are drawn independently. Where a model of
+the others is given, many such deals are drawn first as candidates, each is weighed by how likely the others' past moves
+were with its hands, and the worlds are drawn from them by these weights: importance sampling with resampling (Rubin
+1987), the systematic kind (Kitagawa 1996).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.base import Agent, Decisions, make_agent, need_probabilities
+from agents.search.beliefs import RulesBelief
+from agents.search.position import Position
+from agents.search.reading import log_likelihood
+from domino_env.deals import Streams
+from domino_env.rules import Rules
+from domino_env.tiles import is_whole
+
+Floats = npt.NDArray[np.float64]
+Keys = npt.NDArray[np.uint64]
+Masks = npt.NDArray[np.uint32]
+
+READS = ("all", "partner", "opponents")
+#: Candidates for each world where a model is given and their number is not.
+CANDIDATES = 10
+#: How much is believed of a model: likelihoods to the power of 1 / TEMPERATURE, and FLOOR of its moves at random. Who
+#: sits there may play otherwise, and a product of many likelihoods is sure of itself.
+TEMPERATURE = 1.7
+FLOOR = 0.05
+_KNOWN = ("rules", "uniform")  # models without an agent
+_SALT = np.uint64(0x5EEDED5A17D0F00D)  # the resampling's own chance, apart from that of the candidates
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """K worlds for each of N positions. Equal worlds stand once: the others of them have weight 0."""
+
+    hands: Masks  # (N, K, seats) what each seat holds now
+    weights: Floats  # (N, K), each row adds up to 1
+    ess: Floats  # (N,) effective number of the draws that the weights stand for (Kish); K where all count alike
+    mass: Floats  # (N,) log of the mean weight of the candidates; 0 without a model, -inf where they fell back
+    draws: int  # candidates or worlds drawn for each position
+
+    @property
+    def fell_back(self) -> npt.NDArray[np.bool_]:
+        """(N,) the model rules out every candidate; they then count by the rules alone."""
+        return np.isneginf(self.mass)
+
+    def take(self, rows: npt.NDArray[Any]) -> Worlds:
+        """The same of only these positions."""
+        return Worlds(self.hands[rows], self.weights[rows], self.ess[rows], self.mass[rows], self.draws)
+
+
+class Imagination:
+    """Draws worlds for positions, by the rules or by what the others' moves say under a model of them."""
+
+    def __init__(
+        self,
+        worlds: int = 30,
+        candidates: int | None = None,
+        model: Agent | str | None = None,
+        temperature: float = TEMPERATURE,
+        floor: float = FLOOR,
+        reads: str = "all",
+    ) -> None:
+        """Takes the options.
+
+        Args:
+            worlds: how many to draw.
+            candidates: deals that the worlds are chosen from, at least as many; 0: no model is asked. None: ten for
+                each world where there is a model, else 0.
+            model: how the others play: an agent that can say its probabilities, its name or the folder of a
+                checkpoint; "uniform" (all legal moves alike likely); "rules" or None (moves say nothing).
+            temperature: likelihoods count to the power of one over this; > 0.
+            floor: share of its moves that the model makes at random, 0..1.
+            reads: whose moves are read: "all" others, the "partner" or the "opponents".
+
+        Raises:
+            ValueError: anything out of these.
+        """
+        if not is_whole(worlds) or worlds < 1:
+            raise ValueError(f"worlds={worlds!r} must be a whole number >= 1")
+        if candidates is not None and (not is_whole(candidates) or candidates < 0):
+            raise ValueError(f"candidates={candidates!r} must be a whole number >= 0")
+        if candidates and model is None:
+            raise ValueError(f"candidates={candidates} need a model=… of how the others play, which weighs them")
+        if candidates and candidates < worlds:
+            raise ValueError(f"candidates={candidates} must be at least worlds={worlds}, or 0 for worlds by the rules")
+        if not is_number(temperature) or not 0 < temperature < np.inf:
+            raise ValueError(f"temperature={temperature!r} must be a number > 0")
+        if not is_number(floor) or not 0 <= floor <= 1:
+            raise ValueError(f"floor={floor!r} must be a number in 0..1")
+        if reads not in READS:
+            raise ValueError(f"reads={reads!r} is unknown; choose from {', '.join(READS)}")
+        self.model: Agent | str | None = model
+        if model is not None and model not in _KNOWN:
+            self.model = _model(model)
+        if candidates is None:
+            candidates = 0 if model is None else CANDIDATES * worlds
+        self.worlds, self.candidates = int(worlds), int(candidates)
+        self.temperature, self.floor, self.reads = float(temperature), float(floor), reads
+
+    def check(self, rules: Rules) -> None:
+        """Raises a ValueError for a game that the model does not play, or without the seats that are read."""
+        if self.reads != "all" and not rules.pairs:
+            raise ValueError(f"reads={self.reads}: {rules.name} is played without partners")
+        if self.model is None or isinstance(self.model, str):
+            return
+        make_agent(self.model, rules)
+        trained = getattr(self.model, "rules", rules)
+        if trained != rules:
+            ours, theirs = (
+                " ".join([game.name, *(f"{key}={value}" for key, value in game.overrides().items())])
+                for game in (rules, trained)
+            )
+            raise ValueError(f"the model {self.model.name} was trained for {theirs}, not for {ours}")
+
+    def draw(self, position: Position, keys: Keys, start: int = 0, worlds: int | None = None) -> Worlds:
+        """Worlds for every position; a row depends only on itself and its key.
+
+        Args:
+            position: N rows with a seat as viewer; with events where a model is asked.
+            keys: (N,) uint64, the chance of each row.
+            start: number of the first world: draws of the same keys from other numbers on are other, independent ones.
+            worlds: how many; None: as given to the imagination.
+
+        Raises:
+            ValueError: a row that no deal fits, even if nobody's passes counted.
+        """
+        count = self.worlds if worlds is None else worlds
+        if not self.candidates:
+            hands = _drawn(position, keys, count, start)
+            n = len(position)
+            return Worlds(hands, _copies(hands) / count, np.full(n, float(count)), np.zeros(n), count)
+        first, last = (place * self.candidates // self.worlds for place in (start, start + count))
+        hands = _drawn(position, keys, last - first, first)
+        copies = _copies(hands)
+        log = np.where(copies > 0, self._log_likelihood(position, hands) / self.temperature, -np.inf)
+        top = log.max(axis=1)
+        lost = np.isneginf(top)
+        log[lost], top[lost] = 0, 0
+        likelihood = np.exp(log - top[:, None])
+        weights = copies * likelihood
+        total = weights.sum(axis=1)
+        ess = total**2 / (weights * likelihood).sum(axis=1)
+        mass = np.where(lost, -np.inf, top + np.log(total / (last - first)))
+        hands, weights = _chosen(hands, weights / total[:, None], count, Streams(keys ^ _SALT, start))
+        return Worlds(hands, weights, ess, mass, last - first)
+
+    def _log_likelihood(self, position: Position, hands: Masks) -> Floats:
+        """(N, M) natural log of how likely the past moves of the seats that are read were, with these hands."""
+        seats = position.rules.seats
+        if self.reads == "all":
+            return log_likelihood(position, [self.model] * seats, hands, self.floor).sum(axis=2)
+        away = (np.arange(seats) - position.viewer[:, None]) % seats
+        read = away == 2 if self.reads == "partner" else away % 2 == 1
+        out = np.zeros(hands.shape[:2])
+        for seat in np.unique(position.viewer):  # the seats that are not read need not be asked
+            rows = np.flatnonzero(position.viewer == seat)
+            models = [self.model if one else None for one in read[rows[0]]]
+            out[rows] = log_likelihood(position.take(rows), models, hands[rows], self.floor).sum(axis=2)
+        return out
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, Python's or NumPy's; True and False are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _model(model: Agent | str) -> Agent:
+    try:
+        agent = make_agent(model)
+        need_probabilities(agent)
+    except ValueError as error:
+        if isinstance(model, str) and str(error).startswith("unknown agent"):
+            raise ValueError(f"model={model!r} is no agent, no checkpoint, nor {' or '.join(_KNOWN)}") from None
+        name = model if isinstance(model, str) else getattr(model, "name", model)
+        raise ValueError(f"model={name}: {error}") from None
+    return agent
+
+
+def keys_of(batch: Decisions) -> Keys:
+    """(N,) uint64 random keys of a batch, from one number of `batch.rng` a row."""
+    if batch.rng is None:
+        raise ValueError("a player that imagines worlds needs batch.rng")
+    return (batch.rng.random(len(batch)) * 2.0**53).astype(np.uint64)
+
+
+def joined(parts: Sequence[Worlds]) -> Worlds:
+    """The worlds of several draws for the same positions and keys as one.
+
+    A draw counts by the weight of all its candidates, as if all candidates had been weighed together. Worlds that are
+    equal in several parts stand several times.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    draws = np.array([part.draws for part in parts], np.float64)
+    mass = np.stack([part.mass for part in parts], axis=1)
+    lost = (mass == -np.inf).all(axis=1)
+    top = np.where(lost, 0, mass.max(axis=1))
+    share = draws * np.where(lost[:, None], 1, np.exp(mass - top[:, None]))  # (N, parts)
+    total = share.sum(axis=1)
+    ess = total**2 / (share**2 / np.stack([part.ess for part in parts], axis=1)).sum(axis=1)
+    return Worlds(
+        np.concatenate([part.hands for part in parts], axis=1),
+        np.concatenate([part.weights * (share[:, i] / total)[:, None] for i, part in enumerate(parts)], axis=1),
+        ess,
+        np.where(lost, -np.inf, top + np.log(total / draws.sum())),
+        int(draws.sum()),
+    )
+
+
+def _drawn(position: Position, keys: Keys, count: int, start: int) -> Masks:
+    """(N, count, seats) independent deals by the rules alone."""
+    try:
+        return RulesBelief(position).sample(count, keys, start)
+    except ValueError:  # a wrong pass that a judge let stand (J3) says of a seat what is not so
+        voids = position.voids.copy()
+        for row in range(len(position)):
+            try:
+                RulesBelief(position.take(np.array([row])))
+            except ValueError:
+                voids[row] = 0
+        return RulesBelief(dataclasses.replace(position, voids=voids)).sample(count, keys, start)
+
+
+def _copies(hands: Masks) -> npt.NDArray[np.int64]:
+    """How often each world stands in its row: (N, M) from (N, M, seats), the number at the first of equals, then 0."""
+    wide = hands.astype(np.uint64)
+    if wide.shape[2] % 2:
+        wide = np.concatenate([wide, np.zeros_like(wide[:, :, :1])], axis=2)
+    keys = wide[:, :, ::2] | wide[:, :, 1::2] << np.uint64(32)
+    order = np.lexsort(tuple(np.moveaxis(keys, 2, 0)), axis=-1)  # stable: the first of equals comes first
+    keys = np.take_along_axis(keys, order[:, :, None], axis=1)
+    new: npt.NDArray[np.bool_] = np.ones(order.shape, np.bool_)
+    new[:, 1:] = np.any(keys[:, 1:] != keys[:, :-1], axis=2)
+    copies = np.zeros(order.shape, np.int64)
+    copies[np.nonzero(new)[0], order[new]] = np.bincount(np.cumsum(new.ravel()) - 1)
+    return copies
+
+
+def _chosen(hands: Masks, weights: Floats, count: int, chance: Streams) -> tuple[Masks, Floats]:
+    """At most `count` of the worlds by their weights, and the weights that they stand for: (N, count, …), (N, count).
+
+    Where no more have any weight they are kept as they are. Else they are drawn by systematic resampling, which needs
+    one number a row: a world is drawn as often as multiples of 1 / count, shifted by it, fall into its stretch of 0..1.
+    """
+    upto = np.minimum(weights.cumsum(axis=1), 1)
+    last = weights.shape[1] - 1 - (weights[:, ::-1] > 0).argmax(axis=1)
+    upto[np.arange(weights.shape[1]) >= last[:, None]] = 1  # rounding
+    passed = np.ceil(upto * count - chance.random(len(weights))[:, None])
+    drawn = np.diff(passed, axis=1, prepend=0) / count
+    few = (weights > 0).sum(axis=1) <= count
+    weights = np.where(few[:, None], weights, drawn)
+    order = np.argsort(weights == 0, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(hands, order[:, :, None], axis=1), np.take_along_axis(weights, order, axis=1)

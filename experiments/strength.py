@@ -1,0 +1,260 @@
+"""How strong search players are against each other and others, and what a move of theirs costs: one table.
+
+Every two players meet on the same duplicate boards. A table that takes long is written to a file match by match, and
+goes on from there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.base import Agent, Decisions, make_agent
+from agents.search import load
+from domino_env.rules import Rules, get_rules
+from domino_env.tiles import NUM_TILES
+from experiments.evaluate import Result, evaluate
+from experiments.exact import peer_game
+from experiments.files import write_whole
+
+#: Who plays where nobody is named; with a trained pair also those that read it, and the pair.
+PLAYERS = ("greedy", "club", "pimc-10", "pimc-30", "ismcts-1000", "cheat")
+READERS = (
+    "{model}",
+    "pimc:worlds=30,candidates=300,model={model}",
+    "lookahead:worlds=100,candidates=0,model={model}",
+    "lookahead:worlds=100,candidates=500,model={model}",
+    "lookahead:worlds=100,candidates=500,leaf=mean,model={model}",
+)
+PEER_TILES = 8  # tiles on the line from which on `dominoes` searches; before, both play the same
+PEER_WORLDS = 10
+
+Ints = npt.NDArray[np.int64]
+Say = Callable[[str], None]
+
+
+class Timed:
+    """An agent whose decisions are counted and timed."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent, self.name = agent, agent.name
+        self.decisions, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.agent, name)
+
+    def act(self, batch: Decisions) -> Ints:
+        """What the agent answers."""
+        began, used = time.perf_counter(), time.process_time()
+        answer = self.agent.act(batch)
+        self.seconds += time.perf_counter() - began
+        self.cpu_seconds += time.process_time() - used
+        self.decisions += len(batch)
+        return answer
+
+
+def search(
+    players: Sequence[str] = (),
+    model: str | None = None,
+    rules: str | Rules = "sport_book",
+    boards: int = 200,
+    seed: int = 0,
+    out: Path | None = None,
+    peers: bool = False,
+    say: Say = lambda line: None,
+) -> dict[str, Any]:
+    """Every two players against each other on duplicate boards.
+
+    Args:
+        players: names of agents, at least two; none: `PLAYERS`, and with a model `READERS`.
+        model: a checkpoint for `READERS`.
+        rules: the game; boards: of each match; seed: of deals and chance.
+        out: a JSON file that is written after every match; matches that stand in it are not played again.
+        peers: also `dominoes`' probabilistic_alphabeta against `pimc` under puerto_rico, at equal time.
+        say: is told which match is played.
+    Returns:
+        players, points, low, high (matrices of the row's points a deal against the column, None on the diagonal),
+        cpu_ms_per_move (by player), rules, boards, seed; with peers, `peers`.
+    Raises:
+        ValueError: fewer than two players, a player twice, unknown names, a file of another table.
+        ImportError: Numba is not installed.
+    """
+    game = get_rules(rules)
+    names = list(players) or [*PLAYERS, *(name.format(model=model) for name in READERS if model)]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(f"a table needs two players or more, each once, not {', '.join(names) or 'none'}")
+    load("solver")
+    agents = {name: Timed(make_agent(name, game)) for name in names}
+    head = {"rules": str(game.name), "overrides": game.overrides(), "boards": boards, "seed": seed}
+    matches = _begun(out, head)
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    for number, (a, b) in enumerate(pairs):
+        key = f"{a} | {b}"
+        if key in matches:
+            continue
+        say(f"match {number + 1} of {len(pairs)}: {a} against {b}, {boards} boards")
+        before = {name: (agents[name].decisions, agents[name].cpu_seconds) for name in (a, b)}
+        result = evaluate(agents[a], agents[b], game, boards, seed)
+        spent = {
+            name: [agents[name].decisions - before[name][0], agents[name].cpu_seconds - before[name][1]]
+            for name in (a, b)
+        }
+        matches[key] = {**_figures(result), "spent": spent}
+        if out is not None:
+            write_whole(out, json.dumps({**head, "matches": matches}, indent=1) + "\n")
+    table = _table(names, matches)
+    found: dict[str, Any] = {**head, "players": names, **table, "peers": {}}
+    if peers:
+        found |= _peers(boards, seed, say)
+    return found
+
+
+def _figures(result: Result) -> dict[str, float]:
+    return {"points": result.points_per_deal, "low": result.low, "high": result.high}
+
+
+def _begun(out: Path | None, head: dict[str, Any]) -> dict[str, Any]:
+    """The matches that stand in a file, if it is of the same table."""
+    if out is None or not out.exists():
+        return {}
+    try:
+        kept = json.loads(out.read_text())
+        said = {key: kept[key] for key in head}
+        matches = dict(kept["matches"])
+    except (ValueError, KeyError, TypeError, OSError):
+        raise ValueError(f"{out} is no table of matches; name another file") from None
+    if said != head:
+        raise ValueError(f"{out} is a table of {said}, not of {head}; name another file")
+    return matches
+
+
+def _table(names: Sequence[str], matches: dict[str, Any]) -> dict[str, Any]:
+    size = len(names)
+    cells: dict[str, list[list[float | None]]] = {
+        key: [[None] * size for _ in range(size)] for key in ("points", "low", "high")
+    }
+    spent = {name: [0, 0.0] for name in names}
+    for i, a in enumerate(names):
+        for j, b in enumerate(names[i + 1 :], i + 1):
+            one = matches[f"{a} | {b}"]
+            for key, mirrored in (("points", "points"), ("low", "high"), ("high", "low")):
+                cells[key][i][j], cells[key][j][i] = one[key], -one[mirrored]
+            for name in (a, b):
+                for k in range(2):
+                    spent[name][k] += one["spent"][name][k]
+    ms = {name: round(1000 * seconds / max(decisions, 1), 3) for name, (decisions, seconds) in spent.items()}
+    return {**cells, "cpu_ms_per_move": ms}
+
+
+# -- another program -------------------------------------------------------------------------------------------------
+
+
+class Late:
+    """Plays one agent's moves until so many tiles lie on the line, and then another's."""
+
+    needs_history = True
+
+    def __init__(self, early: Agent, late: Agent, tiles: int) -> None:
+        self.early, self.late, self.tiles = early, late, tiles
+        self.name = f"{late.name} after {tiles} tiles"
+
+    def act(self, batch: Decisions) -> Ints:
+        """(N,) int64 legal actions."""
+        position = load("position").position_of(batch)
+        late = np.bitwise_count(position.played).sum(axis=1) >= self.tiles
+        answer = np.zeros(len(batch), np.int64)
+        for agent, rows in ((self.early, np.flatnonzero(~late)), (self.late, np.flatnonzero(late))):
+            if len(rows):
+                answer[rows] = agent.act(_rows(batch, rows))
+        return answer
+
+
+def _rows(batch: Decisions, rows: Ints) -> Decisions:
+    history = None if batch.history is None else batch.history[rows]
+    rng: Any = batch.rng
+    if hasattr(rng, "take"):
+        rng = rng.take(rows)
+    return Decisions(batch.obs[rows], batch.mask[rows], batch.seat[rows], history, rng, None, batch.rules)
+
+
+class Dominoes:
+    """PyPI `dominoes`' probabilistic_alphabeta at our table: it is shown what its seat can know, and no more."""
+
+    name = "dominoes_probabilistic_alphabeta"
+    needs_history = True
+
+    def __init__(self, worlds: int = PEER_WORLDS) -> None:
+        """`worlds`: hands that it imagines a move.
+
+        Raises:
+            ImportError: `dominoes` is not installed.
+        """
+        self._dominoes = importlib.import_module("dominoes")
+        self._player = self._dominoes.players.probabilistic_alphabeta(sample_size=worlds)
+
+    def check(self, rules: Rules) -> None:
+        """It plays puerto_rico."""
+        if rules != get_rules("puerto_rico"):
+            raise ValueError(f"dominoes plays puerto_rico, not {rules.name}")
+
+    def act(self, batch: Decisions) -> Ints:
+        """(N,) int64 legal actions."""
+        if batch.rng is None:
+            raise ValueError("dominoes needs batch.rng")
+        places, beliefs = load("position"), load("beliefs")
+        position = places.position_of(batch)
+        seeds = (batch.rng.random(len(batch)) * 2**53).astype(np.uint64)
+        # Any hands that can be will do for the others': it deals them anew.
+        hands = beliefs.RulesBelief(position).sample(1, seeds)[:, 0]
+        engine = places.imagine(position, np.arange(len(batch)), hands)
+        answer = np.zeros(len(batch), np.int64)
+        kept = random.getstate()
+        try:
+            for row in range(len(batch)):
+                random.seed(int(seeds[row]))  # the package draws from Python's one generator
+                game = peer_game(self._dominoes, engine, row)
+                game.skinny_board()
+                self._player(game)
+                tile, left = game.valid_moves[0]
+                first, second = sorted((tile.first, tile.second))
+                number = first * (13 - first) // 2 + second
+                answer[row] = number + (0 if left else NUM_TILES)
+        finally:
+            random.setstate(kept)
+        return answer
+
+
+def _peers(boards: int, seed: int, say: Say) -> dict[str, Any]:
+    """`pimc` with the time that `dominoes` takes a move, against it; both play greedy until eight tiles are laid."""
+    try:
+        theirs = Timed(Dominoes())
+    except ImportError:
+        return {"peers_missing": ["dominoes"]}
+    rules = get_rules("puerto_rico")
+    greedy = make_agent("greedy")
+    say(f"what a move of {theirs.name} takes")
+    evaluate(Late(greedy, theirs, PEER_TILES), greedy, rules, 2, seed + 1, batch=1)
+    limit = 1000 * theirs.seconds / max(theirs.decisions, 1)
+    theirs = Timed(theirs.agent)
+    ours = Timed(make_agent(f"pimc:worlds=1000,ms={limit:.3f}", rules))
+    few = min(boards, 40)
+    say(f"{ours.name} against {theirs.name}, {few} boards, {limit:.0f} ms a move")
+    result = evaluate(Late(greedy, ours, PEER_TILES), Late(greedy, theirs, PEER_TILES), rules, few, seed, batch=1)
+    found = {
+        **_figures(result),
+        "boards": few,
+        "after_tiles": PEER_TILES,
+        "worlds": PEER_WORLDS,
+        "ms_per_move": round(1000 * theirs.seconds / max(theirs.decisions, 1), 1),
+        "ours_ms_per_move": round(1000 * ours.seconds / max(ours.decisions, 1), 1),
+    }
+    return {"peers": {theirs.name: found}, "peers_missing": [], "cores": os.cpu_count()}
