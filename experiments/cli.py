@@ -327,9 +327,11 @@ def benchmark_solver(
     if as_json:
         _print_json(result)
         return
-    table = Table("tiles on the line", "positions", "median ms", "90 %", "worst", title=f"solver, {rules}, CPU time")
+    columns = ("tiles on the line", "positions", "median ms", "90 %", "worst", "mean in a batch")
+    table = Table(*columns, title=f"solver, {rules}, CPU time")
     for row in [result, *result["after"]]:
-        table.add_row(*(f"{row[key]:,}" for key in ("after_tiles", "deals", "ms_median", "ms_p90", "ms_max")))
+        keys = ("after_tiles", "deals", "ms_median", "ms_p90", "ms_max", "ms_in_batch")
+        table.add_row(*(f"{row[key]:,}" for key in keys))
     sign = result["sign_only"]
     table.add_row(
         "0, sign only", f"{result['deals']:,}", *(f"{sign[key]:,}" for key in ("ms_median", "ms_p90", "ms_max"))

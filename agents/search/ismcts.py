@@ -410,7 +410,7 @@ class Ismcts:
             if done and left <= 0:
                 return 0
             # Half of what still fits at the pace so far, so that the last looks come close to the end.
-            block = min(block, max(_FIRST, int(done * left / spent / 2))) if done else _FIRST
+            block = int(max(_FIRST, min(block, done * left / max(spent, 1e-9) / 2))) if done else _FIRST
         return min(block, self.iterations - done)
 
 

@@ -199,7 +199,7 @@ def test_the_likelihood_of_the_true_hands_is_the_chance_of_what_was_played(game:
     hands = engine.hands()
     found = log_likelihood(position, players, np.stack([hands, hands], axis=1))
     log[:, 3] = 0
-    assert len(log) > 20 and (log < -1).any()
+    assert len(log) > 20 and (log < -0.5).any()
     assert np.abs(found[:, 0] - log).max() < 1e-9 and np.array_equal(found[:, 0], found[:, 1])
     assert np.abs(log_likelihood(position, players, hands[:, None], floor=0.3)[:, 0] - log).max() > 0.01
 
@@ -209,7 +209,7 @@ def test_the_likelihood_of_the_true_hands_is_the_chance_of_what_was_played(game:
     [
         ({}, 20, None),
         ({"seats": 5}, 22, None),
-        ({"hand_size": 2, "max_pip": 3}, 0, PUBLIC),  # who leads is seen, what with is not
+        ({"hand_size": 2, "max_pip": 3}, 0, 1),  # who leads is seen, what with is not
         ({"hand_size": 2, "max_pip": 3, "chain": "one"}, 0, 2),
         ({"hand_size": 2, "max_pip": 3, "chain": "one"}, 4, PUBLIC),
     ],
