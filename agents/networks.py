@@ -236,7 +236,7 @@ class MLP(nn.Module):
 
     def join(self, public: Tensor, private: Tensor) -> Tensor:
         """(N, actions) logits of the two parts."""
-        x = F.relu(public + private)
+        x = (public + private).relu_()
         for layer in cast(list[Dense], list(self.torso)[1:]):
             x = F.linear(x, layer.weight, layer.bias).relu_()
         return F.linear(x, self.head.weight, self.head.bias)
@@ -381,33 +381,33 @@ class Policy:
                 raise ValueError(f"{self.name} reads the words of the game: it needs the history")
             leader = unpack(obs)[:, self.layout.slices["leader"]].argmax(axis=1)
             asked = with_words(asked, history, leader, self.rules)
-        own, hand = np.unique(hands, return_inverse=True)
         turned = flipped[which]
-        mask, action = exchanged(legal, turned), torch.from_numpy(mirrored(actions, turned))
+        size, count = self.BLOCK, -(-len(which) // self.BLOCK) * self.BLOCK
         device = next(self.actor.parameters()).device
 
-        def each(part: Any, packed: npt.NDArray[np.uint8], bits: int, size: int) -> Tensor:
-            """A part of the network for all rows, in blocks of one size."""
-            rows = np.zeros((-(-max(len(packed), 1) // size) * size, packed.shape[1]), np.uint8)
-            rows[: len(packed)] = packed
-            x = to_bits(rows, torch.float32, device)[:, :bits].contiguous()
-            return torch.cat([part(block) for block in x.split(size)])
+        def padded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            rows = np.zeros((count, *values.shape[1:]), values.dtype)
+            rows[: len(values)] = values
+            return rows
 
-        count = -(-len(which) // self.BLOCK) * self.BLOCK
-        places = np.zeros((2, count), np.int64)
-        places[0, : len(which)], places[1, : len(which)] = which, hand
-        seen, held = torch.from_numpy(places).to(device)
+        place = torch.from_numpy(padded(which)).to(device)
+        own = to_bits(padded(hands).astype("<u4").view(np.uint8).reshape(-1, 4), torch.float32, device)[:, :NUM_TILES]
+        mask = to_mask(padded(exchanged(legal, turned)), self.rules.num_actions, device)
+        action = torch.from_numpy(padded(mirrored(actions, turned))).to(device)[:, None]
+        seen = np.zeros((-(-len(asked) // 32) * 32, asked.shape[1]), np.uint8)
+        seen[: len(asked)] = asked
         actor: Any = self.actor
+        found = [torch.zeros(0, 1)]
         with torch.inference_mode():
-            public = each(actor.public, asked, 8 * asked.shape[1], 32)
-            private = each(actor.private, own.astype("<u4").view(np.uint8).reshape(-1, 4), NUM_TILES, self.BLOCK)
-            blocks = zip(seen.split(self.BLOCK), held.split(self.BLOCK))
-            parts = ((public.index_select(0, one), private.index_select(0, two)) for one, two in blocks)
-            logits = [actor.join(*part).cpu() for part in parts]
-            if not logits:
-                return np.zeros(0, np.float32)
-            every = torch.where(to_mask(mask, self.rules.num_actions), torch.cat(logits)[: len(which)], ILLEGAL)
-            return cast(npt.NDArray[np.float32], F.softmax(every, 1).gather(1, action[:, None]).squeeze(1).numpy())
+            parts = to_bits(seen, torch.float32, device).split(32)
+            public = torch.cat([actor.public(part) for part in parts]) if len(seen) else torch.zeros(0)
+            for i in range(0, count, size):
+                block = slice(i, i + size)
+                private = actor.private(own[block].contiguous())
+                logits = actor.join(public.index_select(0, place[block]), private)
+                p = F.softmax(torch.where(mask[block], logits, ILLEGAL), 1)
+                found.append(p.gather(1, action[block]).cpu())
+            return cast(npt.NDArray[np.float32], torch.cat(found)[: len(which), 0].numpy())
 
     def _distribution(self, batch: Decisions) -> tuple[MaskedCategorical, npt.NDArray[np.bool_]]:
         """The distribution over straightened actions, and which rows were turned for it."""

@@ -375,7 +375,10 @@ class ReadBelief(Belief):
 
 
 class ExactBelief(ReadBelief):
-    """The rules' belief times what each seat's moves say, summed over all deals."""
+    """The rules' belief times what each seat's moves say, summed over all deals.
+
+    It keeps some 60 bytes for every hand that a seat may hold: half a megabyte a position at ply 8.
+    """
 
     def __init__(
         self,
@@ -403,32 +406,31 @@ class ExactBelief(ReadBelief):
         self._first = np.concatenate([[0], np.cumsum(width)])
         hands, self._squeezed = np.empty((2, self._first[-1]), np.int64)
         subset_rows(cases.may, cases.sizes, cases.hidden, self._first, hands, self._squeezed)
-        self._part = np.repeat(np.arange(width.size), width.ravel())  # case and group of each hand, as one number
-        case, self._group = np.divmod(self._part, groups)
+        case, self._group = np.divmod(np.repeat(np.arange(width.size), width.ravel()), groups)
         self._row, self._hand = cases.row[case], hands
         self._hits = hands & cases.reach[case] != 0
-        self._log = np.zeros(len(hands))
+        log = np.zeros(len(hands))
         seats = np.flatnonzero(self._group < groups - 1)
         masks = hands[seats].astype(np.uint32)
         if any(model is not None for model in models):
             found = _Reader(position, models, floor).log_factors(self._row[seats], self._group[seats], masks)
-            self._log[seats] = found / temperature
+            log[seats] = found / temperature
         dealt = masks | cases.played[case[seats], self._group[seats]].astype(np.uint32)
-        self._barred = np.zeros(len(hands), bool)
-        self._barred[seats] = self.rules_belief.redeal[self._row[seats]] & struck(dealt[:, None])  # S4
-        self._mass, self._case_total = np.zeros(len(hands)), np.zeros(len(cases.row))
-        self._join(np.arange(len(cases.row)))
+        barred = np.zeros(len(hands), bool)
+        barred[seats] = self.rules_belief.redeal[self._row[seats]] & struck(dealt[:, None])  # S4
+        log[barred] = -np.inf
+        mass, self._case_total = np.zeros(len(hands)), np.zeros(len(cases.row))
+        self._join(np.arange(len(cases.row)), log, mass)
         self.fell_back = ~(cases.add(self._case_total, len(self)) > 0)
         again = np.flatnonzero(self.fell_back[cases.row])
         if len(again):
-            self._log[self.fell_back[self._row]] = 0
-            self._join(again)
+            log = np.where(self.fell_back[self._row], np.where(barred, -np.inf, 0), log)
+            self._join(again, log, mass)
         self._total = cases.add(self._case_total, len(self))
-        self._share = self._mass / self._total[self._row]  # (P,) probability of the case with this hand
+        self._share = mass / self._total[self._row]  # (P,) probability of the case with this hand
 
-    def _join(self, which: Ints) -> None:
+    def _join(self, which: Ints, log: Floats, mass: Floats) -> None:
         """Sum over the deals of some cases; the likeliest hand of each row's group is scaled to weigh 1."""
-        log = np.where(self._barred, -np.inf, self._log)
         name = self._row * self._cases.sizes.shape[1] + self._group
         self._top = np.full((len(self), self._cases.sizes.shape[1]), -np.inf)  # ln of the scale
         np.maximum.at(self._top.reshape(-1), name, log)
@@ -437,7 +439,7 @@ class ExactBelief(ReadBelief):
         self._weight = np.exp(self._scaled)
         arguments = (which, self._cases.sizes, self._first, self._squeezed, self._weight, self._hits)
         work = 1000 * len(which)  # a guess: only very few problems are not worth another core
-        _spread(join_rows, len(which), work, *arguments, self._cases.reach != 0, self._mass, self._case_total)
+        _spread(join_rows, len(which), work, *arguments, self._cases.reach != 0, mass, self._case_total)
 
     def _sums(self) -> tuple[Floats, Floats]:
         n, groups = self._top.shape
