@@ -46,6 +46,7 @@ _PASS_BIT = np.uint64(1 << PASS)
 _PAIRS = 1 << 17  # questions that are worked on at once
 _ASKED = 1 << 13  # questions that an agent is asked at once
 _ROWS = 1 << 9  # positions whose past is laid out at once
+_WORLDS = 1 << 17  # worlds whose hands are told apart at once
 _TERMS = 1_000_000  # products of a join up to which `method="auto"` is exact
 _TABLE = 20  # hidden tiles up to which the tables of an exact join are reasonable
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -184,7 +185,7 @@ def _without_hand(obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def _checked(models: Sequence[Model], position: Position, floor: float) -> list[Model]:
-    """The models of all seats, with None for "rules" and for the viewer's own seat where it is one for all rows."""
+    """The models of all seats, with None for "rules"; a ValueError for one that cannot be asked."""
     rules = position.rules
     if isinstance(models, str) or not isinstance(models, Sequence) or len(models) != rules.seats:
         raise ValueError(f"models must be a list of {rules.seats}, one for each seat of {rules.name}, not {models!r}")
@@ -200,6 +201,9 @@ def _checked(models: Sequence[Model], position: Position, floor: float) -> list[
             out.append(model)
         else:
             need_probabilities(model)
+            trained = getattr(model, "rules", None)  # a network's
+            if trained is not None and trained != rules:
+                raise ValueError(f"{model.name} was trained for {trained}, not for {rules}")
             check = getattr(model, "check", None)
             if check is not None:
                 check(rules)
@@ -333,16 +337,24 @@ def log_likelihood(
     Raises:
         ValueError: positions without events, models that cannot be asked, a floor out of 0..1.
     """
-    models = _checked(models, position, floor)
+    checked = _checked(models, position, floor)
     hands = np.asarray(hands)
     n, seats = len(position), position.rules.seats
     if hands.ndim != 3 or hands.shape[0] != n or hands.shape[2] != seats or hands.dtype.kind not in "iu":
         raise ValueError(f"hands must be ({n}, worlds, {seats}) masks of tiles, not {hands.dtype} {hands.shape}")
     out = np.zeros(hands.shape)
+    step = max(_WORLDS // max(hands.shape[1], 1), 1)
+    for begin in range(0, n, step):
+        rows = np.arange(begin, min(begin + step, n))
+        out[rows] = _factors(position.take(rows), checked, hands[rows], floor)
+    return out
+
+
+def _factors(position: Position, models: list[Model], hands: Masks, floor: float) -> Floats:
+    """`log_likelihood` of so few worlds that all their hands can be looked at together."""
+    seats, out = position.rules.seats, np.zeros(hands.shape)
     asks = np.arange(seats) != position.viewer[:, None]
     row, world, seat = np.nonzero(np.broadcast_to(asks[:, None], hands.shape))
-    if not len(row):
-        return out
     # Worlds share hands: each is read once for a row and a seat.
     name = (row * seats + seat) << NUM_TILES | hands[row, world, seat].astype(np.int64)
     names, back = np.unique(name, return_inverse=True)

@@ -208,7 +208,7 @@ def test_the_likelihood_of_the_true_hands_is_the_chance_of_what_was_played(game:
     ("fields", "plies", "viewer"),
     [
         ({}, 20, None),
-        ({"seats": 5}, 22, None),
+        ({"seats": 5, "hand_size": 2, "max_pip": 3}, 3, None),
         ({"hand_size": 2, "max_pip": 3}, 0, 1),  # who leads is seen, what with is not
         ({"hand_size": 2, "max_pip": 3, "chain": "one"}, 0, 2),
         ({"hand_size": 2, "max_pip": 3, "chain": "one"}, 4, PUBLIC),
@@ -248,9 +248,9 @@ def test_by_the_rules_alone_it_is_the_rules_belief() -> None:
 def test_hands_that_would_have_been_dealt_again_have_no_weight() -> None:
     engine, _ = played(BOOK, [RANDOM] * 4, 3000, 13, seed=5)
     position = position_at(engine)
-    matters = RulesBelief(position, True).total() != RulesBelief(position, False).total()
-    position = position.take(np.flatnonzero(matters)[:3])
-    assert len(position)
+    matters = RulesBelief(position, True).total() / RulesBelief(position, False).total()
+    position = position.take(np.argsort(matters, kind="stable")[:3])
+    assert (np.sort(matters)[:3] < 0.97).all()
     with_, without = (ExactBelief(position, [SOFT] * 4, redeal=redeal) for redeal in (True, False))
     base = RulesBelief(position, True)
     for belief in (with_, without):
@@ -289,7 +289,7 @@ def test_random_players_are_uniform_ones_and_as_played_is_certain() -> None:
 
 
 def test_moves_that_no_deal_explains_fall_back_to_the_rules_row_by_row() -> None:
-    engine, _ = played(BOOK, [RANDOM] * 4, 24, 16, seed=6)
+    engine, _ = played(BOOK, [CLUB, RANDOM, CLUB, CLUB], 40, 12, seed=6)
     position = position_at(engine)
     base = RulesBelief(position)
     exact, sampled = ExactBelief(position, [CLUB] * 4), SampledBelief(position, [CLUB] * 4, candidates=40)
@@ -388,22 +388,23 @@ def test_the_ladder_goes_up_at_length() -> None:
         _check_ladder(_surprises(200, plies))
 
 
-def _check_calibration(deals: int, plies: int) -> None:
-    engine, _ = played(BOOK, [SOFT] * 4, deals, plies, seed=31)
+def _check_calibration(rules: Any, deals: int, plies: int, precise: float) -> None:
+    engine, _ = played(rules, [SOFT] * 4, deals, plies, seed=31)
     belief = policy_belief(position_at(engine, 2), [SOFT] * 4, method="exact")
     off = _bits(belief, engine.hands()) - belief.entropy()
-    assert abs(off.mean()) < 3 * off.std() / np.sqrt(len(off))
-    assert off.std() / np.sqrt(len(off)) < 0.5
+    error = off.std() / np.sqrt(len(off))  # a deal is a row
+    assert abs(off.mean()) < 3 * error < precise
 
 
-def test_what_is_believed_comes_true_as_often_as_it_is_believed() -> None:
-    _check_calibration(120, 14)
+@pytest.mark.parametrize(("rules", "deals", "plies", "precise"), [(TINY, 3000, 3, 0.05), (BOOK, 120, 15, 0.5)])
+def test_what_is_believed_comes_true_as_often_as_it_is_believed(rules, deals, plies, precise) -> None:
+    _check_calibration(rules, deals, plies, precise)
 
 
 @pytest.mark.slow
 def test_what_is_believed_comes_true_at_length() -> None:
     for plies in (9, 12, 15):
-        _check_calibration(500, plies)
+        _check_calibration(BOOK, 500, plies, 0.25)
 
 
 def test_auto_is_exact_where_that_is_cheap() -> None:
@@ -450,6 +451,8 @@ def test_a_network_reads_alike_in_any_company() -> None:
     found = log_likelihood(position, models, hands)
     assert found[found < 0].std() > 0.1
     assert np.abs(found - log_likelihood(position, [Slow()] * 4, hands)).max() < 1e-4
+    with pytest.raises(ValueError, match="was trained for"):
+        log_likelihood(position_at(played(TINY, [RANDOM] * 4, 2, 1, 0)[0]), models, np.zeros((2, 1, 4), np.uint32))
     some = log_likelihood(position.take(np.array([3])), models, hands[3:4, 50:61])
     assert np.array_equal(some[0], found[3, 50:61])
 
@@ -459,7 +462,7 @@ def test_how_the_work_is_cut_up_changes_nothing(monkeypatch: pytest.MonkeyPatch)
     position, models = position_at(engine, 2), [CLUB, SOFT, "uniform", CLUB]
     hands = RulesBelief(position).sample(30, row_keys(0, np.arange(len(position))))
     whole = log_likelihood(position, models, hands, floor=0.1)
-    for name, value in (("_PAIRS", 7), ("_ASKED", 5), ("_ROWS", 2)):
+    for name, value in (("_PAIRS", 7), ("_ASKED", 5), ("_ROWS", 2), ("_WORLDS", 100)):
         monkeypatch.setattr(f"agents.search.reading.{name}", value)
     assert np.array_equal(log_likelihood(position, models, hands, floor=0.1), whole)
     order = np.arange(len(position))[::-1]
