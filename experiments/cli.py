@@ -16,6 +16,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,6 +44,29 @@ def _missing(error: ImportError) -> str | None:
         return None
     extra = EXTRAS[package]
     return f"this needs {package}, which is not installed; install the extra {extra}: pip install 'domino-lab[{extra}]'"
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[None]:
+    """A Ctrl-C that falls into a call back from C, where Python drops what is raised, comes again a moment later.
+
+    Numba calls back so while it loads compiled code.
+    """
+    before = sys.unraisablehook
+
+    def lost(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not KeyboardInterrupt:
+            before(unraisable)
+            return
+        again = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = lost
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextlib.contextmanager
@@ -915,14 +939,14 @@ def _show_losses(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
     losses = figures["dd_losses"]
-    parts = list(losses["a"])[3:]
     title = f"points lost a deal against double-dummy, {losses['boards']:,} boards"
-    table = Table("player", "dd loss", "95 %", *parts, title=title)
-    table.columns[0].overflow = "fold"
-    for side in "ab":
-        of = losses[side]
-        interval = f"{of['low']:.2f} to {of['high']:.2f}"
-        table.add_row(escape(figures[side]), f"{of['per_deal']:.2f}", interval, *(f"{of[part]:.2f}" for part in parts))
+    table = Table("", *(escape(figures[side]) for side in "ab"), title=title)
+    for column in table.columns[1:]:
+        column.overflow = "fold"
+    table.add_row("in all", *(f"{losses[side]['per_deal']:.2f}" for side in "ab"))
+    table.add_row("95 %", *(f"{losses[side]['low']:.2f} to {losses[side]['high']:.2f}" for side in "ab"))
+    for part in list(losses["a"])[3:]:
+        table.add_row(part, *(f"{losses[side][part]:.2f}" for side in "ab"))
     _out().print(table)
 
 
@@ -1047,7 +1071,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if getattr(sys, name) is None:  # closed by who called us: nobody wants to read it
             setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, "w")))
     try:
-        code = typer.main.get_command(app).main(words or ["--help"], prog_name="domino", standalone_mode=False)
+        with _heard():
+            code = typer.main.get_command(app).main(words or ["--help"], prog_name="domino", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # Who reads us has had enough; Python would complain once more when it flushes at its end.

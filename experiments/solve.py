@@ -35,7 +35,7 @@ def find(word: str, number: int | None = None) -> Replay:
         ValueError: with line and column for what is not the notation or not allowed; no such deal, or several.
         OSError: the file cannot be read.
     """
-    if "|" in word:
+    if "|" in word or not word.strip():
         return chosen("the text", [play(word)], number)
     if word == "-":
         return chosen("standard input", [play(text, line) for line, text in lines_of(typed())], number)
@@ -184,7 +184,7 @@ def report(result: dict[str, Any], rules: Rules) -> list[str]:
         names = [f"seat_{seat}" for seat in range(rules.seats)]
         parts = [f"{name} {loss}" for name, loss in zip(names, result["loss_by_seat"])]
         parts += [f"{name} {loss}" for name, loss in zip(sides, result["loss_by_side"])] if rules.pairs else []
-        text.append(f"points lost: {', '.join(parts)}")
+        text += wrap(f"points lost: {', '.join(parts)}", WIDTH, subsequent_indent=" " * 13, break_on_hyphens=False)
     return text
 
 

@@ -124,12 +124,19 @@ def _figures(result: Result) -> dict[str, float]:
 
 def _begun(out: Path | None, head: dict[str, Any]) -> dict[str, Any]:
     """The matches that stand in a file, if it is of the same table."""
-    if out is None or not out.exists():
+    if out is None:
+        return {}
+    if not out.exists():
+        if not out.parent.is_dir():  # better now than after the first match
+            raise ValueError(f"{out}: there is no folder {out.parent}")
         return {}
     try:
         kept = json.loads(out.read_text())
         said = {key: kept[key] for key in head}
         matches = dict(kept["matches"])
+        for key, one in matches.items():
+            for name in key.split(" | "):
+                [*map(float, one["spent"][name]), *(float(one[figure]) for figure in ("points", "low", "high"))]
     except (ValueError, KeyError, TypeError, OSError):
         raise ValueError(f"{out} is no table of matches; name another file") from None
     if said != head:

@@ -13,7 +13,6 @@ other: the shuffle is uniform, and nothing is read from what a seat chose to lay
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.search.counting import count_rows, sample_rows, weighted
+from agents.search.kernels import cores
 from agents.search.position import Position
 from domino_env.deals import struck
 from domino_env.tiles import LOW, NUM_SUITS, NUM_TILES, PIPS, SUIT_MASK, mask_of
@@ -251,7 +251,7 @@ class RulesBelief(Belief):
             raise ValueError(f"redeal=True is for line games with hands of 7 tiles or fewer, not for {rules.name}")
         _check_open(position)
         n = len(position)
-        self._cases = _Cases(position)
+        self.cases = _Cases(position)
         self.redeal = np.full(n, asked)  # (N,) whether S4 is counted on
         if asked:
             self.redeal &= ~struck(self._dealt(position.own))
@@ -272,16 +272,16 @@ class RulesBelief(Belief):
         return dealt
 
     def _sum(self, values: Floats) -> Floats:
-        return self._cases.add(values, len(self))
+        return self.cases.add(values, len(self))
 
     def _count(self, what: str, redeal: npt.NDArray[np.bool_], free: bool = False) -> Floats:
         """Numbers of deals of each case: in all ("total"), by who holds what tile or who lacks what suit; free: any."""
-        m, seats = len(self._cases.row), self.position.rules.seats
+        m, seats = len(self.cases.row), self.position.rules.seats
         shapes = {"total": (m,), "marginals": (m, seats + 1, NUM_TILES), "lacks": (m, seats, NUM_SUITS)}
         outs = {name: np.empty(shape if name == what else (0, *shape[1:])) for name, shape in shapes.items()}
-        *arguments, reach = self._cases.arguments(redeal)
+        *arguments, reach = self.cases.arguments(redeal)
         work = m * {"total": 1, "marginals": 5, "lacks": 20}[what]
-        _spread(count_rows, m, work, *arguments, np.zeros_like(reach) if free else reach, *outs.values())
+        spread(count_rows, m, work, *arguments, np.zeros_like(reach) if free else reach, *outs.values())
         return outs[what]
 
     def total(self) -> Floats:
@@ -312,7 +312,7 @@ class RulesBelief(Belief):
 
     def fits(self, hands: Masks) -> npt.NDArray[np.bool_]:
         """Whether these hands fit what is known: (N,) bool, from (N, seats) uint32 masks, the viewer's own included."""
-        hands, position, cases = self._hands(hands), self.position, self._cases
+        hands, position, cases = self._hands(hands), self.position, self.cases
         rows = np.flatnonzero(position.viewer >= 0)
         fine = np.ones(len(self), bool)
         fine[rows] = hands[rows, position.viewer[rows]] == position.own[rows]
@@ -332,14 +332,14 @@ class RulesBelief(Belief):
 
     def sample(self, worlds: int, keys: npt.NDArray[np.uint64], start: int = 0) -> Masks:
         """Independent deals, each that fits as likely as any other; as of `Belief.sample`."""
-        keys, cases, position = self._keys(worlds, keys, start), self._cases, self.position
+        keys, cases, position = self._keys(worlds, keys, start), self.cases, self.position
         n, seats = len(self), position.rules.seats
         drawn = np.empty((n, worlds, seats + 1), np.int64)
         # What rejects no world need not be looked at.
         binds = (self._sum(self._base) != self._total) | (self._total >= 2.0**53)
         *arguments, reach = cases.arguments(self.redeal & binds)
         arguments.append(np.where(binds[cases.row], reach, 0))
-        _spread(sample_rows, n, n * worlds, cases.first, self._base, *arguments, keys, start, drawn)
+        spread(sample_rows, n, n * worlds, cases.first, self._base, *arguments, keys, start, drawn)
         hands = drawn[:, :, :seats].astype(np.uint32)
         rows = np.flatnonzero(position.viewer >= 0)
         hands[rows, :, position.viewer[rows]] = position.own[rows, None]
@@ -359,13 +359,13 @@ def _check_open(position: Position) -> None:
         raise ValueError(f"the deal of row {int(blocked.argmax())} is over: no tile matches an end")
 
 
-def _spread(loop: Callable[..., None], rows: int, work: int, *arguments: Any) -> None:
+def spread(loop: Callable[..., None], rows: int, work: int, *arguments: Any) -> None:
     """Run a compiled loop over all rows, on all cores where there is much to do; the result does not depend on them."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    parts = min(rows, 4 * cores) if cores > 1 and work >= _SPREAD else 1
+    workers = cores()
+    parts = min(rows, 4 * workers) if workers > 1 and work >= _SPREAD else 1
     if parts < 2:
         loop(0, rows, *arguments)
         return
     bounds = np.linspace(0, rows, parts + 1).astype(int).tolist()
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda begin, end: loop(begin, end, *arguments), bounds[:-1], bounds[1:]))

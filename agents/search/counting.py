@@ -20,15 +20,10 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from numba import njit
 
+from agents.search.kernels import GOLDEN, S11, UNIT, compiled, mix, popcount
 from domino_env.tiles import DOUBLES_MASK, NUM_SUITS, NUM_TILES, SUIT_MASK, mask_of, tiles_of
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_B = np.uint64(0x94D049BB133111EB)
-_S11, _S27, _S30, _S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
-_UNIT = 2.0**-53
 _SUITS = SUIT_MASK.astype(np.int64)
 _DOUBLES = np.int64(DOUBLES_MASK)
 
@@ -47,25 +42,16 @@ def _patterns() -> tuple[np.ndarray, np.ndarray]:
 _HELD, _ZONE = _patterns()
 
 
-@njit(cache=True, nogil=True)
-def _count(mask):  # type: ignore[no-untyped-def]
-    """Tiles in a mask."""
-    mask = mask - (mask >> 1 & 0x55555555)
-    mask = (mask & 0x33333333) + (mask >> 2 & 0x33333333)
-    mask = mask + (mask >> 4) & 0x0F0F0F0F
-    return (mask * 0x01010101 & 0xFFFFFFFF) >> 24
-
-
-@njit(cache=True, nogil=True)
+@compiled
 def _struck(hand):  # type: ignore[no-untyped-def]
     """Whether a dealt hand of at most seven tiles is dealt again (S4)."""
-    found = _count(hand & _DOUBLES) >= 5
+    found = popcount(hand & _DOUBLES) >= 5
     for suit in range(NUM_SUITS):
-        found |= _count(hand & _SUITS[suit]) >= 6
+        found |= popcount(hand & _SUITS[suit]) >= 6
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _prepare(may, sizes, free, room, seen, kind, tiles, fits, strides):  # type: ignore[no-untyped-def]
     """Bring one problem into the form in which it is counted.
 
@@ -100,11 +86,11 @@ def _prepare(may, sizes, free, room, seen, kind, tiles, fits, strides):  # type:
         total += size
     places = 1
     for k in range(kinds):
-        if _count(seen[k]) < room[k]:
+        if popcount(seen[k]) < room[k]:
             return 0, 0, 0.0, 0
         strides[k] = places
         places *= room[k] + 1
-    if _count(free) != total:
+    if popcount(free) != total:
         return 0, 0, 0.0, 0
     n = 0
     for width in range(1, kinds + 1):  # the narrow ones first keep most of the table empty
@@ -113,7 +99,7 @@ def _prepare(may, sizes, free, room, seen, kind, tiles, fits, strides):  # type:
                 bits = 0
                 for k in range(kinds):
                     bits |= (seen[k] >> t & 1) << k
-                if _count(bits) == width:
+                if popcount(bits) == width:
                     tiles[n], fits[n] = t, bits
                     n += 1
     if n != total:  # some tile fits nowhere
@@ -121,7 +107,7 @@ def _prepare(may, sizes, free, room, seen, kind, tiles, fits, strides):  # type:
     return kinds, n, ways, places
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _forward(kinds, room, fits, strides, table):  # type: ignore[no-untyped-def]
     """Fill the table: in how many ways the first tiles can have brought each kind to what it has."""
     got = np.zeros(kinds, np.int64)
@@ -144,7 +130,7 @@ def _forward(kinds, room, fits, strides, table):  # type: ignore[no-untyped-def]
             got[k] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _backward(kinds, n, room, fits, strides, ahead, table, counts):  # type: ignore[no-untyped-def]
     """Fill the table: in how many ways the other tiles can be given out from each place on.
 
@@ -176,7 +162,7 @@ def _backward(kinds, n, room, fits, strides, ahead, table, counts):  # type: ign
             given += room[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_ways(may, sizes, free, sign, out):  # type: ignore[no-untyped-def]
     """In how many ways the free tiles can be given to the groups.
 
@@ -203,7 +189,7 @@ def _add_ways(may, sizes, free, sign, out):  # type: ignore[no-untyped-def]
     return ways * ahead[places - 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _terms(may, sizes, played, redeal, reach):  # type: ignore[no-untyped-def]
     """The counts that inclusion and exclusion adds up.
 
@@ -229,7 +215,7 @@ def _terms(may, sizes, played, redeal, reach):  # type: ignore[no-untyped-def]
             need, zone = reach, reach
             if seat:
                 need, zone = _HELD[choice] & ~played[group], _ZONE[choice]
-                if played[group] & zone & ~_HELD[choice] or need & ~may[group] or _count(need) > sizes[group]:
+                if played[group] & zone & ~_HELD[choice] or need & ~may[group] or popcount(need) > sizes[group]:
                     continue
             for t in range(now):
                 taken = np.int64(0)
@@ -253,7 +239,7 @@ def _terms(may, sizes, played, redeal, reach):  # type: ignore[no-untyped-def]
     return terms, sign, size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_rows(begin, end, may, sizes, hidden, played, redeal, reach, totals, marginals, lacks):  # type: ignore[no-untyped-def]
     """Count the deals of the rows begin..end - 1, in all and by who holds what; an array without rows is left out.
 
@@ -290,7 +276,7 @@ def count_rows(begin, end, may, sizes, hidden, played, redeal, reach, totals, ma
             free = hidden[row]
             for g in range(groups):
                 free &= ~fixed[g]
-                rest[g] = sizes[row, g] - _count(fixed[g])
+                rest[g] = sizes[row, g] - popcount(fixed[g])
             ways = _add_ways(masks, rest, free, sign[t], out)
             total += sign[t] * ways
             if len(out):
@@ -317,15 +303,7 @@ def count_rows(begin, end, may, sizes, hidden, played, redeal, reach, totals, ma
                 lacks[row, seat, suit] = lacks[row, twin[seat], suit]
 
 
-@njit(cache=True, nogil=True)
-def _mix(x):  # type: ignore[no-untyped-def]
-    """SplitMix64's finaliser (Steele, Lea and Flood 2014; Stafford's variant 13) of a uint64."""
-    x = (x ^ x >> _S30) * _MIX_A
-    x = (x ^ x >> _S27) * _MIX_B
-    return x ^ x >> _S31
-
-
-@njit(cache=True, nogil=True)
+@compiled
 def sample_rows(begin, end, first, weight, may, sizes, hidden, played, redeal, reach, keys, start, out):  # type: ignore[no-untyped-def]
     """Draw worlds: out[row] (N, W, G) int64 masks of what each group holds, for the rows begin..end - 1.
 
@@ -360,10 +338,10 @@ def sample_rows(begin, end, first, weight, may, sizes, hidden, played, redeal, r
             table = np.empty(places)
             _backward(kinds, n, room, fits, strides, nothing, table, no_counts)
             for world in range(out.shape[1]):
-                state = _mix(keys[row] ^ _mix(np.uint64(start + world) + _GOLDEN))
+                state = mix(keys[row] ^ mix(np.uint64(start + world) + GOLDEN))
                 if cases > 1:
-                    state += _GOLDEN
-                    mark = (_mix(state) >> _S11) * _UNIT * all_weight
+                    state += GOLDEN
+                    mark = (mix(state) >> S11) * UNIT * all_weight
                     if mark < low or (mark >= below and below < all_weight):
                         continue
                 hands = out[row, world]
@@ -373,8 +351,8 @@ def sample_rows(begin, end, first, weight, may, sizes, hidden, played, redeal, r
                         left[g], kept[g] = room[g], sizes[case, g]
                     place = 0
                     for i in range(n):
-                        state += _GOLDEN
-                        mark = (_mix(state) >> _S11) * _UNIT * table[place]
+                        state += GOLDEN
+                        mark = (mix(state) >> S11) * UNIT * table[place]
                         chosen, inside, share = -1, 0.0, 1.0
                         for k in range(kinds):
                             if fits[i] >> k & 1 and left[k] > 0:
@@ -409,7 +387,7 @@ def sample_rows(begin, end, first, weight, may, sizes, hidden, played, redeal, r
                         break
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def weighted(rows, hands, weights, tiles, suits):  # type: ignore[no-untyped-def]
     """Add the weights of worlds by what each seat holds in them.
 

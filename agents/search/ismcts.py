@@ -12,22 +12,18 @@ With equal ends a tile on the left and on the right leave the same line: they ar
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from agents.base import Decisions, decide
-from agents.search.beliefs import RulesBelief
+from agents.search.kernels import GOLDEN, compiled, cores, lowest, mix, popcount
 from agents.search.position import Position, position_of
-from agents.search.worlds import keys_of
+from agents.search.worlds import is_number, keys_of, lenient
 from domino_env.deals import Streams
 from domino_env.line import LineEngine
 from domino_env.rules import Rules
@@ -57,7 +53,6 @@ _CHILD, _NEXT, _ACTION, _VISITS, _OFFERED, _POINTS = range(6)
 _WIDTH = 6
 _DEPTH = 128  # a deal has fewer actions
 
-_GOLDEN = 0x9E3779B97F4A7C15
 _SALT = np.uint64(0x15C35C0DEB10C4ED)  # the search's own chance, apart from that of the worlds
 _SUIT = SUIT_MASK.astype(np.int64)
 _SUM = PIPS.astype(np.int64)
@@ -66,48 +61,28 @@ _HEAVY = 2 * _SUM + (LOW == HIGH)  # the order of the greedy player
 _ALL = (1 << NUM_TILES) - 1
 
 
-@njit(cache=True, nogil=True)
-def _mix(x):  # type: ignore[no-untyped-def]
-    """SplitMix64's finaliser of a uint64 (Steele, Lea and Flood 2014)."""
-    x ^= x >> np.uint64(30)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
-    return x
-
-
-@njit(cache=True, nogil=True)
-def _count(bits):  # type: ignore[no-untyped-def]
-    """Set bits of an int64 >= 0."""
-    bits -= bits >> 1 & 0x5555555555555555
-    bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333)
-    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
-    return (bits * 0x0101010101010101) >> 56
-
-
-@njit(cache=True, nogil=True)
+@compiled
 def _pick(actions, state):  # type: ignore[no-untyped-def]
     """One of the set bits of `actions`, all equally likely, by the uint64 `state`."""
-    high = _mix(state) >> np.uint64(32)
-    for _ in range(np.int64(high * np.uint64(_count(actions)) >> np.uint64(32))):
+    high = mix(state) >> np.uint64(32)
+    for _ in range(np.int64(high * np.uint64(popcount(actions)) >> np.uint64(32))):
         actions &= actions - 1
-    return _count((actions & -actions) - 1)
+    return lowest(actions)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _heaviest(actions):  # type: ignore[no-untyped-def]
     """The heaviest tile; of equals a double, then the lower tile, then the left end."""
     best, worth = PASS, -1
     while actions:
-        action = _count((actions & -actions) - 1)
+        action = lowest(actions)
         actions &= actions - 1
         if action < PASS and _HEAVY[action % NUM_TILES] > worth:
             best, worth = action, _HEAVY[action % NUM_TILES]
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _legal(hand, left, right):  # type: ignore[no-untyped-def]
     """Legal actions on a line that is not empty, bit a for action a; with equal ends those of the left end."""
     actions = hand & _SUIT[left]
@@ -116,7 +91,7 @@ def _legal(hand, left, right):  # type: ignore[no-untyped-def]
     return actions if actions else 1 << PASS
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _lay(hands, seat, left, right, action):  # type: ignore[no-untyped-def]
     """One action: takes the tile out of the hand. Returns the ends after it and whether the deal is over (S5)."""
     if action == PASS:
@@ -135,7 +110,7 @@ def _lay(hands, seat, left, right, action):  # type: ignore[no-untyped-def]
     return left, right, hands[seat] == 0 or held & (_SUIT[left] | _SUIT[right]) == 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _score(hands, by, game):  # type: ignore[no-untyped-def]
     """Net points of the side of seat 0 where a deal is over: S6-S8, K1, K2, and B5 for two seats.
 
@@ -148,7 +123,7 @@ def _score(hands, by, game):  # type: ignore[no-untyped-def]
         hand = hands[(by + r) % seats]
         pips = game[2] if hand == 1 else 0
         while hand > 1:
-            tile = _count((hand & -hand) - 1)
+            tile = lowest(hand)
             hand &= hand - 1
             pips += _SUM[tile]
         if r & 1:
@@ -168,7 +143,7 @@ def _score(hands, by, game):  # type: ignore[no-untyped-def]
     return -net if by & 1 else net
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _offer(tree, node, legal):  # type: ignore[no-untyped-def]
     """Counts that the children of a node for these actions could be chosen. Returns the actions that have no child."""
     child = tree[node, _CHILD]
@@ -181,7 +156,7 @@ def _offer(tree, node, legal):  # type: ignore[no-untyped-def]
     return legal
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best(tree, node, legal, scale, explore):  # type: ignore[no-untyped-def]
     """The child with the highest upper confidence bound of those for these actions."""
     best, highest = np.int64(0), -np.inf
@@ -197,7 +172,7 @@ def _best(tree, node, legal, scale, explore):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grow(trees, used, worlds, start, actions, ends, movers, keys, game, scale, explore):  # type: ignore[no-untyped-def]
     """One iteration for every world of every row.
 
@@ -215,7 +190,7 @@ def _grow(trees, used, worlds, start, actions, ends, movers, keys, game, scale, 
     for row in range(len(worlds)):
         tree = trees[row]
         for w in range(worlds.shape[1]):
-            state = _mix(keys[row] + np.uint64(start + w) * np.uint64(_GOLDEN))
+            state = mix(keys[row] + np.uint64(start + w) * GOLDEN)
             for s in range(seats):
                 hands[s] = worlds[row, w, s]
             left, right, by = ends[row, 0], ends[row, 1], movers[row] - 1
@@ -226,7 +201,7 @@ def _grow(trees, used, worlds, start, actions, ends, movers, keys, game, scale, 
                 untried = _offer(tree, node, legal)
                 fresh = untried != 0
                 if fresh:
-                    state += np.uint64(_GOLDEN)
+                    state += GOLDEN
                     new = used[row]
                     used[row] += 1
                     tree[new, _CHILD] = 0
@@ -248,7 +223,7 @@ def _grow(trees, used, worlds, start, actions, ends, movers, keys, game, scale, 
                 if greedy or legal & (legal - 1) == 0:
                     action = _heaviest(legal)
                 else:
-                    state += np.uint64(_GOLDEN)
+                    state += GOLDEN
                     action = _pick(legal, state)
                 left, right, over = _lay(hands, by, left, right, action)
             points = _score(hands, by, game)
@@ -263,11 +238,6 @@ def _game(rules: Rules, playout: str) -> Ints:
         return np.array([0, 0, rules.lone_blank, PLAYOUTS.index(playout)])  # B5: for two seats the difference
     block = ("difference", "loser_total", "both_totals").index(rules.block_score)
     return np.array([block, int(rules.out_score == "others"), rules.lone_blank, PLAYOUTS.index(playout)])
-
-
-def _cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass
@@ -316,17 +286,17 @@ class Ismcts:
         """
         if iterations is not None and (not is_whole(iterations) or not 1 <= iterations <= MOST):
             raise ValueError(f"iterations={iterations!r} must be a whole number in 1..{MOST}")
-        if not _is_number(explore) or not 0 <= explore < math.inf:
+        if not is_number(explore) or not 0 <= explore < math.inf:
             raise ValueError(f"explore={explore!r} must be a number >= 0")
         if playout not in PLAYOUTS:
             raise ValueError(f"playout={playout!r} is unknown; choose from {', '.join(PLAYOUTS)}")
-        if ms is not None and (not _is_number(ms) or not 0 < ms < math.inf):
+        if ms is not None and (not is_number(ms) or not 0 < ms < math.inf):
             raise ValueError(f"ms={ms!r} must be a number of milliseconds > 0")
         if threads is not None and (not is_whole(threads) or threads < 1):
             raise ValueError(f"threads={threads!r} must be a whole number >= 1, or None")
         self.iterations = int(iterations or (_USUAL if ms is None else MOST))
         self.explore, self.playout, self.ms = float(explore), playout, ms
-        self.threads = threads or _cores()
+        self.threads = threads or cores()
         self.name = f"ismcts-{self.iterations}" if ms is None else f"ismcts:ms={ms:g}"
         cost = self.iterations if ms is None else ms * _A_MS  # of a move, in iterations
         self.batch_hint = int(min(max(_A_CALL / cost, 1), 1024))
@@ -377,7 +347,7 @@ class Ismcts:
     ) -> None:
         """Search some decisions side by side, and write down in their rows of `counts` what was found."""
         begun, rules, n = time.perf_counter(), position.rules, len(position)
-        belief = _belief(position)
+        belief = lenient(position)
         game, scale = _game(rules, self.playout), _SHARE / float(_SUM[list(rules.tiles)].sum())
         trees = np.zeros((n, 1 + (self.iterations if self.ms is None else _FIRST), _WIDTH), np.int32)
         used = np.ones(n, np.int64)
@@ -414,20 +384,6 @@ class Ismcts:
         return min(block, self.iterations - done)
 
 
-def _belief(position: Position) -> RulesBelief:
-    """What the rules say; where no deal fits, a judge let a wrong pass stand (J3): of such a row no pass counts."""
-    try:
-        return RulesBelief(position)
-    except ValueError:
-        voids = position.voids.copy()
-        for row in range(len(position)):
-            try:
-                RulesBelief(position.take(np.array([row])))
-            except ValueError:
-                voids[row] = 0
-        return RulesBelief(dataclasses.replace(position, voids=voids))
-
-
 def _bits(mask: npt.NDArray[np.int8], position: Position) -> Ints:
     """(N,) int64 the legal actions, bit a for action a; at equal ends one of two that leave the same line."""
     bits = (mask[:, :NUM_ACTIONS].astype(np.int64) << np.arange(NUM_ACTIONS)).sum(axis=1)
@@ -435,16 +391,4 @@ def _bits(mask: npt.NDArray[np.int8], position: Position) -> Ints:
     return np.where(equal, bits & ~((bits & _ALL) << NUM_TILES), bits)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def ismcts(
-    iterations: int | None = None,
-    explore: float = EXPLORE,
-    playout: str = "random",
-    ms: float | None = None,
-    threads: int | None = None,
-) -> Ismcts:
-    """Information-set Monte Carlo tree search over worlds that fit the rules; ismcts-1000 makes 1000 iterations."""
-    return Ismcts(iterations, explore, playout, ms, threads)
+ismcts = Ismcts  # by the name of the player

@@ -13,16 +13,15 @@ first seat that can: then those before it cannot, and those after it may or may 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from agents.search.counting import _GOLDEN, _S11, _UNIT, _count, _mix
+from agents.search.kernels import GOLDEN, S11, UNIT, compiled, mix, popcount
 from domino_env.tiles import NUM_SUITS, NUM_TILES, SUIT_MASK
 
 _SUITS = SUIT_MASK.astype(np.int64)
 _HALF = 1 << NUM_TILES // 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _places(mask, places):  # type: ignore[no-untyped-def]
     """Fill the places of the bits of a mask, ascending; returns how many there are."""
     n = 0
@@ -33,7 +32,7 @@ def _places(mask, places):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _choices(n, size):  # type: ignore[no-untyped-def]
     """All masks of `size` of the lowest n bits, ascending (Gosper 1972); 1 <= size <= n."""
     count = 1
@@ -49,7 +48,7 @@ def _choices(n, size):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def subset_rows(may, sizes, hidden, first, hands, squeezed):  # type: ignore[no-untyped-def]
     """List the hands that each group may hold, in ascending order.
 
@@ -71,12 +70,12 @@ def subset_rows(may, sizes, hidden, first, hands, squeezed):  # type: ignore[no-
                     if choice >> i & 1:
                         bit = np.int64(1) << places[i]
                         hand |= bit
-                        own |= np.int64(1) << _count(hidden[case] & (bit - 1))
+                        own |= np.int64(1) << popcount(hidden[case] & (bit - 1))
                 hands[at], squeezed[at] = hand, own
                 at += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _spread_out(tiles, places, low, high):  # type: ignore[no-untyped-def]
     """Fill low and high: what the lower and the upper half of a choice among some tiles are as tiles.
 
@@ -94,7 +93,7 @@ def _spread_out(tiles, places, low, high):  # type: ignore[no-untyped-def]
     return half
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shared(tiles, choices, one, other, places, low, high):  # type: ignore[no-untyped-def]
     """Sum of one[x] * other[tiles - x] over the choices x among the tiles."""
     half = _spread_out(tiles, places, low, high)
@@ -108,7 +107,7 @@ def _shared(tiles, choices, one, other, places, low, high):  # type: ignore[no-u
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nth(tiles, choices, one, other, left, places, low, high):  # type: ignore[no-untyped-def]
     """The x of `_shared` at which the running sum passes `left`; the last with a weight where rounding leaves none."""
     half = _spread_out(tiles, places, low, high)
@@ -125,7 +124,7 @@ def _nth(tiles, choices, one, other, left, places, low, high):  # type: ignore[n
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _share_all(m, sized, size, one, other, need, all_needed, out, places, low, high):  # type: ignore[no-untyped-def]
     """Fill out[S] with `_shared` for every S of `sized` of m tiles; else 0.
 
@@ -140,7 +139,7 @@ def _share_all(m, sized, size, one, other, need, all_needed, out, places, low, h
             out[tiles] = _shared(tiles, choices, one, other, places, low, high)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _own_tables(case, variant, groups, sizes, first, squeezed, weight, hits, own):  # type: ignore[no-untyped-def]
     """Fill own[k] (2 ** m,) with the weights of the hands of the k-th group that holds tiles.
 
@@ -164,7 +163,7 @@ def _own_tables(case, variant, groups, sizes, first, squeezed, weight, hits, own
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_ahead(m, held, own, ahead, places, low, high):  # type: ignore[no-untyped-def]
     """Fill ahead[k] for k = 1..n - 2; of the last only what leaves a hand for the last group."""
     sized = held[0]
@@ -175,7 +174,7 @@ def _fill_ahead(m, held, own, ahead, places, low, high):  # type: ignore[no-unty
         _share_all(m, sized, held[k], own[k], before, own[k + 1], not last, ahead[k], places, low, high)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_behind(m, held, own, behind, places, low, high):  # type: ignore[no-untyped-def]
     """Fill behind[k] for k = n - 2..1; of the last only what leaves a hand for the first group."""
     n = len(held)
@@ -186,7 +185,7 @@ def _fill_behind(m, held, own, behind, places, low, high):  # type: ignore[no-un
         _share_all(m, sized, held[k], own[k], after, own[k - 1], k > 1, behind[k], places, low, high)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _holders(sizes):  # type: ignore[no-untyped-def]
     """The groups that hold tiles, and how many each."""
     n = 0
@@ -201,7 +200,7 @@ def _holders(sizes):  # type: ignore[no-untyped-def]
     return groups, held
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def join_rows(begin, end, which, sizes, first, squeezed, weight, hits, reach, mass, total):  # type: ignore[no-untyped-def]
     """Sum the weights of all deals, and of those in which each group has each of its hands.
 
@@ -258,7 +257,7 @@ def join_rows(begin, end, which, sizes, first, squeezed, weight, hits, reach, ma
                         mass[i] += value * _shared(rest, choices, before, after, places, low, high)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _unsqueezed(squeezed, hidden):  # type: ignore[no-untyped-def]
     """The tiles at some places among the hidden ones."""
     hand, place = np.int64(0), 0
@@ -269,7 +268,7 @@ def _unsqueezed(squeezed, hidden):  # type: ignore[no-untyped-def]
     return hand
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def draw_rows(begin, end, cases, total, sizes, hidden, first, squeezed, weight, hits, reach, keys, start, out):  # type: ignore[no-untyped-def]
     """Draw deals by their weights: out[row] (N, W, G) int64 masks, for the rows begin..end - 1.
 
@@ -289,8 +288,8 @@ def draw_rows(begin, end, cases, total, sizes, hidden, first, squeezed, weight, 
         for case in range(cases[row], cases[row + 1]):
             everything += total[case]
         for world in range(worlds):
-            state[world] = _mix(keys[row] ^ _mix(np.uint64(start + world) + _GOLDEN)) + _GOLDEN
-            mark[world] = (_mix(state[world]) >> _S11) * _UNIT * everything
+            state[world] = mix(keys[row] ^ mix(np.uint64(start + world) + GOLDEN)) + GOLDEN
+            mark[world] = (mix(state[world]) >> S11) * UNIT * everything
         before_case = 0.0
         for case in range(cases[row], cases[row + 1]):
             after_case = before_case + total[case]
@@ -320,7 +319,7 @@ def draw_rows(begin, end, cases, total, sizes, hidden, first, squeezed, weight, 
                     inside = mark[world] - before_case
                     if before_case <= mark[world] < after_case:
                         if inside >= total[case]:  # by rounding
-                            inside = total[case] * (1.0 - _UNIT)
+                            inside = total[case] * (1.0 - UNIT)
                         if below <= inside < passed:
                             chosen = squeezed[begin_last + np.searchsorted(upto, inside, side="right")]
                             out[row, world, groups[n - 1]] = chosen
@@ -332,8 +331,8 @@ def draw_rows(begin, end, cases, total, sizes, hidden, first, squeezed, weight, 
                         if mine[world] and k == 0:
                             out[row, world, groups[0]] = rest[world]
                         elif mine[world]:
-                            state[world] += _GOLDEN
-                            left = (_mix(state[world]) >> _S11) * _UNIT * ahead[k, rest[world]]
+                            state[world] += GOLDEN
+                            left = (mix(state[world]) >> S11) * UNIT * ahead[k, rest[world]]
                             chosen = _nth(rest[world], choices, own[k], before, left, places, low, high)
                             out[row, world, groups[k]] = chosen
                             rest[world] ^= chosen
@@ -345,7 +344,7 @@ def draw_rows(begin, end, cases, total, sizes, hidden, first, squeezed, weight, 
             before_case = after_case
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_hands(rows, groups, hands, mass, tiles, suits):  # type: ignore[no-untyped-def]
     """Add the mass of hands by what is in them.
 

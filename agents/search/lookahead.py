@@ -10,8 +10,6 @@ worth in a world the mean of that and of its exact value there.
 from __future__ import annotations
 
 import dataclasses
-import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,9 @@ import numpy.typing as npt
 
 from agents.base import Agent, Decisions
 from agents.search import solver
+from agents.search.kernels import cores
 from agents.search.position import Position, imagine, position_of
-from agents.search.worlds import FLOOR, TEMPERATURE, Imagination, Keys, Worlds, is_number, joined, keys_of
+from agents.search.worlds import FLOOR, TEMPERATURE, Imagination, Keys, Worlds, blocks, is_number, joined, keys_of
 from domino_env.line import LineEngine, select_bit
 from domino_env.rules import PRESETS, Rules
 from domino_env.tiles import PASS, is_whole
@@ -120,7 +119,7 @@ class Lookahead:
             critic = model
         self.judge = _judge(critic)
         self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads)
-        self.leaf, self.ms, self.threads = leaf, ms, threads or _cores()
+        self.leaf, self.ms, self.threads = leaf, ms, threads or cores()
         self.needs_history = self.imagination.candidates > 0
         self.name = self._called()
         boards = _A_CALL / worlds if ms is None else 5000 / (ms * _DECISIONS)
@@ -175,24 +174,13 @@ class Lookahead:
             position: N rows, of which the viewer is to move; with events where worlds are weighed.
             legal: (N, 57) true or 1 where legal; keys: (N,) uint64 chance of each row.
         """
-        begun = time.perf_counter()
         mind, legal = self.imagination, legal != 0
         legal[legal.sum(axis=1) > 1, PASS] = False  # that a judge would let stand (J3), but not the rules
-        most = mind.worlds
-        size = most if self.ms is None else 1
         worlds, means, done = [], [], 0
-        while True:
-            started = time.perf_counter()
-            worlds.append(mind.draw(position, keys, done, size))
+        for first, size in blocks(mind.worlds, self.ms, len(position), mind.worlds):
+            worlds.append(mind.draw(position, keys, first, size))
             means.append(self._means(position, legal, worlds[-1]))
-            done += size
-            if done == most or self.ms is None:
-                break
-            now = time.perf_counter()
-            left = self.ms / 1000 * len(position) - (now - begun)
-            size = int(min(2 * size, most - done, left / (now - started) * size))
-            if size < 1:
-                break
+            done = first + size
         drawn = joined(worlds)
         ends = np.cumsum([one.weights.shape[1] for one in worlds])[:-1]
         mean = np.zeros(legal.shape)
@@ -268,22 +256,4 @@ def _alone() -> None:
     torch.set_num_threads(1)
 
 
-def _cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def lookahead(
-    model: Agent | str | None = None,
-    worlds: int | None = None,
-    candidates: int | None = None,
-    temperature: float = TEMPERATURE,
-    floor: float = FLOOR,
-    reads: str = "all",
-    leaf: str = "critic",
-    critic: Judge | str | None = None,
-    ms: float | None = None,
-    threads: int | None = None,
-) -> Lookahead:
-    """Makes every move in imagined worlds, where a network's critic judges; options as of `Lookahead`."""
-    return Lookahead(model, worlds, candidates, temperature, floor, reads, leaf, critic, ms, threads)
+lookahead = Lookahead  # by the name of the player

@@ -6,7 +6,6 @@ others the worlds are those that the others' past moves speak for.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from agents.base import Agent, Decisions
 from agents.search import solver
 from agents.search.position import Position, position_at, position_of
-from agents.search.worlds import FLOOR, TEMPERATURE, Imagination, Keys, Worlds, is_number, joined, keys_of
+from agents.search.worlds import FLOOR, TEMPERATURE, Imagination, Keys, Worlds, blocks, is_number, joined, keys_of
 from domino_env.line import LineEngine
 from domino_env.rules import PRESETS, Rules
 from domino_env.tiles import is_whole
@@ -198,24 +197,13 @@ class Pimc:
         Args:
             position: N rows, of which the viewer is to move; keys: (N,) uint64 chance of each row.
         """
-        begun = time.perf_counter()
         mind = self.imagination
-        most = mind.worlds
-        size = most if self.ms is None else 1
-        largest = max(1, _AT_ONCE * most // (max(most, mind.candidates) * max(len(position), 1)))
+        largest = max(1, _AT_ONCE * mind.worlds // (max(mind.worlds, mind.candidates) * max(len(position), 1)))
         worlds, values, done = [], [], 0
-        while True:
-            started = time.perf_counter()
-            worlds.append(mind.draw(position, keys, done, size))
+        for first, size in blocks(mind.worlds, self.ms, len(position), largest):
+            worlds.append(mind.draw(position, keys, first, size))
             values.append(self._values(position, worlds[-1]))
-            done += size
-            if done == most or self.ms is None:
-                break
-            now = time.perf_counter()
-            left = self.ms / 1000 * len(position) - (now - begun)
-            size = int(min(2 * size, most - done, largest, left / (now - started) * size))
-            if size < 1:
-                break
+            done = first + size
         drawn = joined(worlds)
         every = np.concatenate(values, axis=1)
         return Outlook(every, drawn.weights, drawn.ess, drawn.fell_back, mind.candidates > 0, done)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.base import Agent, need_probabilities, one_hot
-from agents.search.beliefs import Belief, RulesBelief, _spread, world_marginals
+from agents.search.beliefs import Belief, RulesBelief, spread, world_marginals
 from agents.search.joining import draw_rows, join_rows, subset_rows, sum_hands
 from agents.search.position import Position, past
 from domino_env.deals import row_keys, struck
@@ -406,7 +406,7 @@ class ExactBelief(ReadBelief):
         super().__init__(position)
         models, temperature = _settings(models, position, floor, temperature)
         self.rules_belief = RulesBelief(position, redeal) if rules is None else rules
-        self._cases = cases = self.rules_belief._cases
+        self._cases = cases = self.rules_belief.cases
         most = int(np.bitwise_count(cases.hidden).max(initial=0))
         if most > _TABLE:
             raise ValueError(
@@ -451,7 +451,7 @@ class ExactBelief(ReadBelief):
         self._weight = np.exp(self._scaled)
         arguments = (which, self._cases.sizes, self._first, self._squeezed, self._weight, self._hits)
         work = 1000 * len(which)  # a guess: only very few problems are not worth another core
-        _spread(join_rows, len(which), work, *arguments, self._cases.reach != 0, mass, self._case_total)
+        spread(join_rows, len(which), work, *arguments, self._cases.reach != 0, mass, self._case_total)
 
     def _sums(self) -> tuple[Floats, Floats]:
         n, groups = self._top.shape
@@ -507,7 +507,7 @@ class ExactBelief(ReadBelief):
         drawn = np.empty((len(self), worlds, cases.sizes.shape[1]), np.int64)
         lists = (cases.sizes, cases.hidden, self._first, self._squeezed, self._weight, self._hits, cases.reach != 0)
         work = 1000 * len(self)
-        _spread(draw_rows, len(self), work, cases.first, self._case_total, *lists, keys, start, drawn)
+        spread(draw_rows, len(self), work, cases.first, self._case_total, *lists, keys, start, drawn)
         hands = drawn[:, :, :-1].astype(np.uint32)
         rows = np.flatnonzero(position.viewer >= 0)
         hands[rows, :, position.viewer[rows]] = position.own[rows, None]
@@ -658,7 +658,7 @@ class SplitBelief(ReadBelief):
 
 def join_terms(rules: RulesBelief) -> Ints:
     """Products of the largest sum of an exact join: (N,) int64; 2 ** 62 where its tables would be too large."""
-    cases = rules._cases
+    cases = rules.cases
     terms = np.ones(len(cases.row), np.int64)
     for case, sizes in enumerate(cases.sizes.tolist()):
         held = [size for size in sizes if size > 0]

@@ -7,15 +7,14 @@ still be won; and moves are tried in a fixed order, first those that make the ne
 searched at once by threads, each with a table of its own.
 """
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
 import numpy as np
-from numba import extending, njit, types
 
+from agents.search.kernels import compiled, cores, lowest, popcount
 from domino_env.rules import Rules
 from domino_env.tiles import (
     LOW,
@@ -32,9 +31,6 @@ from domino_env.tiles import (
 )
 
 ILLEGAL: int = int(np.iinfo(np.int32).min)  # the value of an action that is not legal
-
-_compiled: Any = njit(cache=True, nogil=True)  # Any: the types that Numba declares are not those of what it makes
-_intrinsic: Any = extending.intrinsic
 
 # In compiled code everything is int64. A position of a deal is one number: the tiles that are left; from bit _ENDS on
 # the ends, the smaller suit first; from bit _SEAT on the mover. Who holds which tile follows from the deal. In the
@@ -66,27 +62,7 @@ _BOTH = 2
 _TABLE = np.array([10] * 23 + [12] * 2 + [14] * 4)
 
 
-@_intrinsic
-def _popcount(typing: Any, x: Any) -> Any:
-    """Set bits of an int64."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.int64), build
-
-
-@_intrinsic
-def _lowest(typing: Any, x: Any) -> Any:
-    """Place of the lowest set bit of an int64 that is not 0."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], context.get_constant(types.boolean, True))
-
-    return types.int64(types.int64), build
-
-
-@_compiled
+@compiled
 def _result(deal, how, rest, p0, p1, out):  # type: ignore[no-untyped-def]
     """Net points of side 0 where a deal is over: by an out of side `out`, or by a block (-1).
 
@@ -109,7 +85,7 @@ def _result(deal, how, rest, p0, p1, out):  # type: ignore[no-untyped-def]
     return won if more > 0 else -won
 
 
-@_compiled
+@compiled
 def _test(deal, how, table, mask, number, stack, state, p0, p1, goal):  # type: ignore[no-untyped-def]
     """A bound of a position's value for side 0: a lower one if it is at least `goal`, else an upper one.
 
@@ -147,12 +123,12 @@ def _test(deal, how, table, mask, number, stack, state, p0, p1, goal):  # type: 
                 moves = 0
                 while left | right:
                     if left:
-                        tile = _lowest(left)
+                        tile = lowest(left)
                         left &= left - 1
                         end = _PIPS[tile] - a
                         other = b
                     else:
-                        tile = _lowest(right)
+                        tile = lowest(right)
                         right &= right - 1
                         end = _PIPS[tile] - b
                         other = a
@@ -185,7 +161,7 @@ def _test(deal, how, table, mask, number, stack, state, p0, p1, goal):  # type: 
                             theirs = fits & deal[following & how[_SEATS] - 1]
                             while fits & deal[following] == 0:
                                 following += 1
-                            rank = pips + 32 * _popcount(fits & deal[seat]) - 64 * _popcount(theirs) + 1024
+                            rank = pips + 32 * popcount(fits & deal[seat]) - 64 * popcount(theirs) + 1024
                             if theirs == 0:
                                 rank += 1024
                             stack[base + _MOVES + moves] = (
@@ -257,7 +233,7 @@ def _test(deal, how, table, mask, number, stack, state, p0, p1, goal):  # type: 
         down = True
 
 
-@_compiled
+@compiled
 def _solve(hands, ends, to_move, sign, how, table, stack, deal, ranked, start, stop, values):  # type: ignore[no-untyped-def]
     """Write the values of the legal actions of rows start..stop-1. Every call for one table has other rows.
 
@@ -277,11 +253,11 @@ def _solve(hands, ends, to_move, sign, how, table, stack, deal, ranked, start, s
                 how[_BLANK] = seat
             while hand:
                 if seat & 1:
-                    p1 += _PIPS[_lowest(hand)]
+                    p1 += _PIPS[lowest(hand)]
                 else:
-                    p0 += _PIPS[_lowest(hand)]
+                    p0 += _PIPS[lowest(hand)]
                 hand &= hand - 1
-        mask = (1 << _TABLE[_popcount(rem)]) - 1
+        mask = (1 << _TABLE[popcount(rem)]) - 1
         seat = to_move[row]
         side = seat & 1
         a = ends[row, 0]
@@ -306,8 +282,8 @@ def _solve(hands, ends, to_move, sign, how, table, stack, deal, ranked, start, s
                 continue
             new = min(end, other) << 3 | max(end, other)
             fits = (rem ^ 1 << tile) & _REACH[new]
-            theirs = _popcount(fits & deal[(seat + 1) % seats])
-            rank = _PIPS[tile] + 32 * _popcount(fits & mine) - 64 * theirs + 2048
+            theirs = popcount(fits & deal[(seat + 1) % seats])
+            rank = _PIPS[tile] + 32 * popcount(fits & mine) - 64 * theirs + 2048
             if theirs == 0:
                 rank += 1024
             ranked[moves] = rank << 12 | new << 6 | action
@@ -369,11 +345,6 @@ def check(rules: Rules) -> None:
         raise ValueError(
             f"the solver plays games of one tile a turn, of two pairs or two seats, not {rules.name} with {what}"
         )
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _whole(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:

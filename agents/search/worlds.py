@@ -9,7 +9,8 @@ were with its hands, and the worlds are drawn from them by these weights: import
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,11 +138,11 @@ class Imagination:
         """
         count = self.worlds if worlds is None else worlds
         if not self.candidates:
-            hands = _drawn(position, keys, count, start)
+            hands = lenient(position).sample(count, keys, start)
             n = len(position)
             return Worlds(hands, _copies(hands) / count, np.full(n, float(count)), np.zeros(n), count)
         first, last = (place * self.candidates // self.worlds for place in (start, start + count))
-        hands = _drawn(position, keys, last - first, first)
+        hands = lenient(position).sample(last - first, keys, first)
         copies = _copies(hands)
         log = np.where(copies > 0, self._log_likelihood(position, hands) / self.temperature, -np.inf)
         top = log.max(axis=1)
@@ -194,6 +195,29 @@ def keys_of(batch: Decisions) -> Keys:
     return (batch.rng.random(len(batch)) * 2.0**53).astype(np.uint64)
 
 
+def blocks(most: int, ms: float | None, rows: int, largest: int) -> Iterator[tuple[int, int]]:
+    """Which worlds to do next, until all are done or the time is used: number of the first, and how many.
+
+    Blocks grow, at most twofold, and follow the speed that the caller showed with those before. One is always done.
+
+    Args:
+        most: worlds in all; ms: milliseconds for each of `rows` decisions, which share the time; None: all at once.
+        largest: worlds of a block at most, where there is a clock.
+    """
+    if ms is None:
+        yield 0, most
+        return
+    begun = time.perf_counter()
+    done, size = 0, 1
+    while size >= 1:
+        started = time.perf_counter()
+        yield done, size
+        done += size
+        now = time.perf_counter()
+        left = ms / 1000 * rows - (now - begun)
+        size = int(min(2 * size, most - done, largest, left / (now - started) * size))
+
+
 def joined(parts: Sequence[Worlds]) -> Worlds:
     """The worlds of several draws for the same positions and keys as one.
 
@@ -218,18 +242,24 @@ def joined(parts: Sequence[Worlds]) -> Worlds:
     )
 
 
-def _drawn(position: Position, keys: Keys, count: int, start: int) -> Masks:
-    """(N, count, seats) independent deals by the rules alone."""
+def lenient(position: Position) -> RulesBelief:
+    """The belief by the rules; in rows that no deal fits nobody's passes count.
+
+    There a judge let a wrong pass stand (J3), which says of a seat what is not so.
+
+    Raises:
+        ValueError: a row that no deal fits all the same.
+    """
     try:
-        return RulesBelief(position).sample(count, keys, start)
-    except ValueError:  # a wrong pass that a judge let stand (J3) says of a seat what is not so
+        return RulesBelief(position)
+    except ValueError:
         voids = position.voids.copy()
         for row in range(len(position)):
             try:
                 RulesBelief(position.take(np.array([row])))
             except ValueError:
                 voids[row] = 0
-        return RulesBelief(dataclasses.replace(position, voids=voids)).sample(count, keys, start)
+        return RulesBelief(dataclasses.replace(position, voids=voids))
 
 
 def _copies(hands: Masks) -> npt.NDArray[np.int64]:

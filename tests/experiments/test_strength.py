@@ -45,6 +45,16 @@ def test_search__a_file_of_another_table_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="no table of matches"):
             strength.search(["greedy", "random"], boards=4, out=out)
         assert out.read_text() == text
+    table = json.loads(before)
+    for damaged in ({}, {**table["matches"]["greedy | random"], "spent": {}}, None):
+        text = json.dumps({**table, "matches": {"greedy | random": damaged}})
+        out.write_text(text)
+        with pytest.raises(ValueError, match="no table of matches"):
+            strength.search(["greedy", "random"], boards=4, out=out)
+    said: list[str] = []
+    with pytest.raises(ValueError, match="there is no folder"):  # before anything is played
+        strength.search(["greedy", "random"], boards=4, out=tmp_path / "none" / "table.json", say=said.append)
+    assert not said
 
 
 def test_search__refusals() -> None:

@@ -302,7 +302,7 @@ def test_with_all_hands_open_pairs_play_the_best_move(rules, monkeypatch):
         late = (np.bitwise_count(engine.hands()).sum(axis=1) <= 10) & (engine.legal_count() > 1)
         if late.any():
             engine = engine.take(late)
-            monkeypatch.setattr(module, "_belief", lambda position, engine=engine: AllOpen(engine))
+            monkeypatch.setattr(module, "lenient", lambda position, engine=engine: AllOpen(engine))
             compared += best_moves(engine, Ismcts(10_000, explore=2, threads=1))
     assert compared > 40
 
@@ -330,7 +330,7 @@ def test_where_no_deal_fits_the_passes_do_not_count():
     position = position.take(np.flatnonzero(position.voids.any(axis=1))[:3])
     voids = position.voids.copy()
     voids[1] = 127  # nobody could hold anything
-    belief = module._belief(dataclasses.replace(position, voids=voids))
+    belief = module.lenient(dataclasses.replace(position, voids=voids))
     assert (belief.position.voids[[0, 2]] == voids[[0, 2]]).all() and not belief.position.voids[1].any()
     assert belief.sample(3, np.zeros(3, np.uint64)).shape == (3, 3, 4)
 

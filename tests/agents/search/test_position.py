@@ -101,6 +101,17 @@ def test_the_past_is_asked_as_it_was_asked(rules) -> None:
     assert seen == plies
 
 
+def test_a_wrong_pass_that_stood_is_in_the_past() -> None:
+    """A judge let it stand (J3), so it is asked about like any other pass."""
+    engine = make_engine("sport_book", 8, seed=1)
+    engine.step(engine.sample_legal(np.random.default_rng(1)), autoreset=False)
+    engine = engine.take(np.flatnonzero(engine.legal_bits() != np.uint64(1 << PASS)))
+    engine.allow_pass(np.arange(engine.num_envs))
+    engine.step(np.full(engine.num_envs, PASS), autoreset=False)
+    plies = list(past(position_at(engine), engine.hands()))
+    assert [ply.number for ply in plies] == [0, 1] and (plies[1].action == PASS).all() and len(plies[1].rows) > 4
+
+
 def test_supposed_hands_change_nothing_else() -> None:
     engine = _played(get_rules("sport_book"))
     hands = engine.hands()

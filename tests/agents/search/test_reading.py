@@ -382,6 +382,14 @@ def test_the_ladder_goes_up() -> None:
     _check_ladder(_surprises(60, 14))
 
 
+@pytest.mark.parametrize("redeal", [True, False])
+def test_the_settings_hold_on_every_rung(redeal: bool) -> None:
+    engine, _ = played(BOOK, [RANDOM] * 4, 4, 15, seed=2)
+    for belief in ladder(position_at(engine), GREEDY, RANDOM, floor=0.1, redeal=redeal).values():
+        rules = belief if isinstance(belief, RulesBelief) else getattr(belief, "rules_belief")
+        assert (rules.redeal == redeal).all()
+
+
 @pytest.mark.slow
 def test_the_ladder_goes_up_at_length() -> None:
     for plies in (8, 12, 16):

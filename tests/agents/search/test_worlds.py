@@ -102,6 +102,22 @@ def test_more_worlds_go_on_where_fewer_ended() -> None:
     assert not (other.hands == whole.hands).all(axis=(1, 2)).any()
 
 
+def test_every_draw_resamples_by_a_chance_of_its_own(monkeypatch) -> None:
+    numbers: list[np.ndarray] = []
+    inner = module._chosen
+
+    def chosen(hands, weights, count, chance):
+        numbers.append(Streams(chance.keys, chance.counter).random(len(weights)))
+        return inner(hands, weights, count, chance)
+
+    monkeypatch.setattr(module, "_chosen", chosen)
+    position, mind = position_at(played(BOOK, 6, 9)), Imagination(4, 8, "uniform")
+    for start in (0, 1, 2, 0):
+        mind.draw(position, keys(len(position)), start, 1)
+    assert np.array_equal(numbers[0], numbers[3])
+    assert (numbers[0] != numbers[1]).all() and (numbers[1] != numbers[2]).all()
+
+
 def test_weights_are_those_of_the_formula() -> None:
     """Where there are few worlds all are kept, and their weights approach the posterior."""
     position = position_at(played(TINY, 60, 5))
