@@ -25,7 +25,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from agents.networks import NETWORKS, CentralCritic, Critic, Policy, called, input_bits, make_actor
+from agents.networks import NETWORKS, CentralCritic, Critic, Policy, input_bits, make_actor
 from domino_env.rules import Rules, get_rules
 
 FORMAT = 1  # of the folder; moves when an older version could not read it
@@ -340,7 +340,7 @@ def _of_game(folder: str | Path, rules: str | Rules | None) -> tuple[Checkpoint,
     checkpoint = load(resolve(folder))
     trained = checkpoint.rules
     if rules is not None and (wanted := get_rules(rules)) != trained:
-        raise CheckpointError(f"{folder} was trained for {called(trained)}, not for {called(wanted)}")
+        raise CheckpointError(f"{folder} was trained for {trained.title}, not for {wanted.title}")
     return checkpoint, trained
 
 

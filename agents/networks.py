@@ -2,7 +2,7 @@
 
 All networks read bits. `MLP` reads an observation as it is. `PublicPrivate` reads what everyone sees in one branch
 and the own hand in another, multiplies the two and gives logits: to ask "what would you play with that hand?" of many
-hands costs only the private branch (signaling.md 4.4).
+hands costs only the private branch.
 """
 
 from __future__ import annotations
@@ -303,11 +303,6 @@ def make_actor(
     raise ValueError(f"unknown network {kind!r}; choose from {', '.join(NETWORKS)}")
 
 
-def called(rules: Rules) -> str:
-    """The name of a game, and what differs from it."""
-    return " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())])
-
-
 # -- a network at the table ------------------------------------------------------------------------------------------
 
 
@@ -412,7 +407,7 @@ class Policy:
     def _distribution(self, batch: Decisions) -> tuple[MaskedCategorical, npt.NDArray[np.bool_]]:
         """The distribution over straightened actions, and which rows were turned for it."""
         if batch.rules is not None and batch.rules != self.rules:
-            raise ValueError(f"{self.name} was trained for {self.rules}, not for {batch.rules}")
+            raise ValueError(f"{self.name} was trained for {self.rules.title}, not for {batch.rules.title}")
         count = len(batch)
         legal = np.zeros((count, 8), np.uint8)
         legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
@@ -456,7 +451,7 @@ class CentralCritic:
     def check(self, rules: Rules) -> None:
         """Raises a ValueError for another game than it was trained for."""
         if rules != self.rules:
-            raise ValueError(f"the critic {self.name} was trained for {called(self.rules)}, not for {called(rules)}")
+            raise ValueError(f"the critic {self.name} was trained for {self.rules.title}, not for {rules.title}")
 
     def values(self, engine: LineEngine, /) -> npt.NDArray[np.float32]:
         """(N,) float32 points that the side of each row's mover is expected to win from there.

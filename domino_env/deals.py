@@ -25,12 +25,12 @@ from domino_env.tiles import (
     tile_name,
 )
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TILE_STEP = np.uint64(0xD1342543DE82EF95)
 _MAX_ATTEMPTS = 1 << 16  # deal numbers of a stream are spaced so far apart; S4 strikes 1.9 % of shuffles
 
 
-def _mix(x: np.ndarray) -> np.ndarray:
+def mix(x: np.ndarray) -> np.ndarray:
     """SplitMix64's finaliser (Steele, Lea and Flood 2014; Stafford's variant 13), in place on a uint64 array."""
     x ^= x >> np.uint64(30)
     x *= np.uint64(0xBF58476D1CE4E5B9)
@@ -56,7 +56,7 @@ def row_keys(seed: int | None, rows: np.ndarray, salt: int = 0) -> np.ndarray:
         raise ValueError(f"seed={seed!r} must be a whole number >= 0 or None")
     entropy = np.random.SeedSequence(None if seed is None else int(seed), spawn_key=(salt,))
     base = entropy.generate_state(1, np.uint64)[0]
-    return _mix(base + (np.asarray(rows).astype(np.uint64) + np.uint64(1)) * _GOLDEN)
+    return mix(base + (np.asarray(rows).astype(np.uint64) + np.uint64(1)) * GOLDEN)
 
 
 class Streams:
@@ -76,8 +76,8 @@ class Streams:
         if size != len(self.keys):
             raise ValueError(f"these streams serve {len(self.keys)} rows; {size} numbers were asked for")
         self.counter += 1
-        step = np.uint64(self.counter * int(_GOLDEN) & (1 << 64) - 1)
-        return (_mix(self.keys + step) >> np.uint64(11)) * 2.0**-53
+        step = np.uint64(self.counter * int(GOLDEN) & (1 << 64) - 1)
+        return (mix(self.keys + step) >> np.uint64(11)) * 2.0**-53
 
     def take(self, rows: np.ndarray) -> "Streams":
         """The streams of only these rows, at the same place."""
@@ -130,7 +130,7 @@ def shuffle(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
     dealt = rules.seats * rules.hand_size
 
     def draw(position: np.ndarray) -> np.ndarray:
-        order = _mix(_mix(position.copy())[:, None] + steps)
+        order = mix(mix(position.copy())[:, None] + steps)
         # The tile rides in the low five bits of its random key, so one sort of plain numbers shuffles.
         order &= ~np.uint64(31)
         order |= tiles
@@ -138,12 +138,12 @@ def shuffle(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
         bits = np.uint32(1) << (order.T[:dealt] & np.uint64(31)).astype(np.uint32)
         return np.bitwise_or.reduce(bits.reshape(rules.seats, rules.hand_size, -1), axis=1).T
 
-    position = keys + counts.astype(np.uint64) * np.uint64(_MAX_ATTEMPTS) * _GOLDEN
+    position = keys + counts.astype(np.uint64) * np.uint64(_MAX_ATTEMPTS) * GOLDEN
     hands = draw(position)
     if rules.redeal:
         again = struck(hands).nonzero()[0]
         while len(again):
-            position[again] += _GOLDEN
+            position[again] += GOLDEN
             hands[again] = drawn = draw(position[again])
             again = again[struck(drawn)]
     return hands
@@ -157,12 +157,12 @@ def shuffle_rows(rules: Rules, keys: np.ndarray, counts: np.ndarray) -> tuple[np
         is drawn; lot: (n,) int64 seats.
     """
     tiles = np.array(rules.tiles, dtype=np.uint64)
-    place = _mix(keys + counts.astype(np.uint64) * np.uint64(_MAX_ATTEMPTS) * _GOLDEN)
-    order = _mix(place[:, None] + tiles * _TILE_STEP)
+    place = mix(keys + counts.astype(np.uint64) * np.uint64(_MAX_ATTEMPTS) * GOLDEN)
+    order = mix(place[:, None] + tiles * _TILE_STEP)
     order &= ~np.uint64(31)
     order |= tiles  # as in `shuffle`
     order.sort(axis=1)
-    lot = _mix(place + np.uint64(NUM_TILES * int(_TILE_STEP) & (1 << 64) - 1)) >> np.uint64(32)
+    lot = mix(place + np.uint64(NUM_TILES * int(_TILE_STEP) & (1 << 64) - 1)) >> np.uint64(32)
     return (order & np.uint64(31)).astype(np.uint8), (lot * np.uint64(rules.seats) >> np.uint64(32)).astype(np.int64)
 
 
@@ -346,8 +346,7 @@ def format_deal(deal: Deal) -> str:
 
     In a blind game the hands are the rows from left to right, and the stock, if there is one, follows them.
     """
-    head = [deal.rules.name, *(f"{key}={value}" for key, value in deal.rules.overrides().items())]
-    parts = [" ".join([*head, f"leader={deal.leader}"])]
+    parts = [f"{deal.rules.title} leader={deal.leader}"]
     piles = [hand if deal.rules.rows else sorted(hand) for hand in deal.hands] + ([deal.stock] if deal.stock else [])
     parts += [" ".join(tile_name(tile) for tile in pile) for pile in piles]
     if deal.moves:

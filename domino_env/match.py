@@ -513,7 +513,7 @@ def _advance(
     if standing.over:
         raise ValueError("the match is over; no deal follows")
     if deal.rules != rules:
-        raise ValueError(f"the deal is of {named(deal.rules)}, the match is of {named(rules)}")
+        raise ValueError(f"the deal is of {deal.rules.title}, the match is of {rules.title}")
     if played.violations and head.judge is None:
         raise ValueError("there are violations, but the header names no judge")
     players = _seated(standing, played.players)
@@ -566,11 +566,6 @@ def _unjudged(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded result where nobody judges: the raw one."""
     points = [*raw["points"]]
     return {"points": points, "fines": [0] * len(points), "winner": raw["winner"], "deal": "continue", "removed": []}
-
-
-def named(rules: Rules) -> str:
-    """Rules as text: the preset's name, then FIELD=VALUE for what differs from it."""
-    return " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())])
 
 
 def _seated(standing: Standing, players: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -209,6 +209,11 @@ class Rules:
             if value != (usual if name == "hand_size" else getattr(base, name))
         }
 
+    @property
+    def title(self) -> str:
+        """The preset's name and what differs from it, as texts have it: "sport_book lone_blank=3"."""
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.overrides().items())])
+
 
 PRESETS: Mapping[str, Rules] = {
     rules.name: rules

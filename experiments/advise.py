@@ -40,6 +40,7 @@ _AT_ONCE = 16  # worlds between two looks at the clock
 _FEW = 30  # effective samples below which the figures are no good
 _CONFIDENCE = 0.95
 _WIDTH = 80  # columns of the text
+_NEVER = 1e-9  # of a sample: what it did not show
 _DIGITS = 9  # of the figures; sums have a rounding error beyond
 _SALT = 3  # the family of random streams that worlds are drawn from
 
@@ -309,10 +310,11 @@ def advise(
         count = len(values)
         ess = 1 / float((weights**2).sum()) if exact else 1 / (1 / count + 1 / float(belief.ess[0]))
         moves = _moves_of(rules, values, weights, ess, exact)
-        if not exact and ess < min(_FEW, count):
-            notes.append(f"only {ess:.0f} effective samples: more --candidates give surer figures")
         if moves[0].move == "pass":
             notes.append("no tile in the hand matches an end: it must pass")
+    scarce = min(float(belief.ess[0]), np.inf if exact or ess >= min(_FEW, count) else ess)
+    if scarce < _FEW:
+        notes.append(f"only {scarce:.0f} effective samples: more --candidates give surer figures")
     return Advice(
         position=position,
         moves=moves,
@@ -320,12 +322,20 @@ def advise(
         ess=ess,
         exact=exact,
         deals=float(by_rules.total()[0]),
-        tiles=belief.marginals()[0],
-        suits=belief.holds()[0],
+        tiles=_unsure(belief, belief.marginals()[0], by_rules.marginals()[0]),
+        suits=_unsure(belief, belief.holds()[0], by_rules.holds()[0]),
         model=model,
         fell_back=fell_back,
         notes=notes,
     )
+
+
+def _unsure(belief: Any, found: npt.NDArray[np.float64], by_rules: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Probabilities of a belief; of one that rests on samples, 0 and 1 are left to what the rules make certain."""
+    if np.isinf(belief.ess[0]):
+        return found
+    open_still = (by_rules > _NEVER) & (by_rules < 1 - _NEVER)
+    return np.where(open_still, found.clip(_NEVER, 1 - _NEVER), found)
 
 
 def _unsolved(rules: Rules) -> str | None:
@@ -426,7 +436,8 @@ def report(advice: Advice, color: bool = False) -> str:
     told = [f"seat_{seat} no {' '.join(map(str, suits))}" for seat, suits in lacks if suits and seat != viewer]
     text += [f"passes tell: {', '.join(told)}"] if told else []
     if advice.model is not None and not advice.fell_back:
-        text.append(f"the others' moves are read as those of {advice.model}")
+        read_as = f"the others' moves are read as those of {advice.model}"
+        text += wrap(read_as, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     for note in advice.notes:
         text += wrap(f"! {note}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     if advice.moves:

@@ -938,16 +938,19 @@ def _show_evaluation(figures: dict[str, Any]) -> None:
 def _show_losses(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    losses = figures["dd_losses"]
-    title = f"points lost a deal against double-dummy, {losses['boards']:,} boards"
-    table = Table("", *(escape(figures[side]) for side in "ab"), title=title)
+    losses, out = figures["dd_losses"], _out()
+    if not losses["boards"]:
+        out.print("no losses against double-dummy: every board has a forfeited deal")
+        return
+    table = Table("", *(escape(figures[side]) for side in "ab"))
     for column in table.columns[1:]:
         column.overflow = "fold"
     table.add_row("in all", *(f"{losses[side]['per_deal']:.2f}" for side in "ab"))
     table.add_row("95 %", *(f"{losses[side]['low']:.2f} to {losses[side]['high']:.2f}" for side in "ab"))
     for part in list(losses["a"])[3:]:
         table.add_row(part, *(f"{losses[side][part]:.2f}" for side in "ab"))
-    _out().print(table)
+    out.print(f"points lost a deal against double-dummy, {losses['boards']:,} boards:")
+    out.print(table)
 
 
 def _show_tournament(figures: dict[str, Any]) -> None:

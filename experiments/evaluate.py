@@ -168,7 +168,7 @@ def evaluate(
     return Result(
         a=sides[0][0],
         b=sides[1][0],
-        rules=" ".join([game.name, *(f"{key}={value}" for key, value in game.overrides().items())]),
+        rules=game.title,
         boards=int(boards),
         seed=int(seed),
         points_per_deal=mean,

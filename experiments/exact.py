@@ -123,13 +123,14 @@ def solver(
 
     def in_batch(table: Any) -> float:
         """Milliseconds a position where all are asked in one call, as a player asks that imagines many worlds."""
-        repeats = max(1, (300 if (table[1] < 0).any() else 2000) // len(table[0]))
+        repeats = max(1, (60 if (table[1] < 0).any() else 2000) // len(table[0]))
         many = [np.concatenate([part] * repeats) for part in table]
         return round(_each(1, lambda _: solving.solve(*many, game, threads=1))[0] / len(many[0]), 4)
 
     with one_core() as core:
         rows, sign = [], {}
-        for tiles in (0, *AFTER):
+        least = game.seats * (game.hand_size - 1)  # tiles on the line when a seat has one tile left, if nobody passed
+        for tiles in (0, *(laid for laid in AFTER if laid < least)):
             say(f"solver, {deals} deals, {tiles} tiles on the line" if tiles else f"solver, all leads of {deals} deals")
             engine = positions(game, deals, tiles, seed)
             table = (engine.hands(), engine.ends(), engine.to_move())

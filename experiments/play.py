@@ -28,7 +28,7 @@ from domino_env.engine import Engine
 from domino_env.judge import THOUGHT, Violation, violation
 from domino_env.judged import FALSE_BLOCK, Referee, make_referee
 from domino_env.line import LineEngine
-from domino_env.match import FOUR, Header, Played, Recorder, named, result
+from domino_env.match import FOUR, Header, Played, Recorder, result
 from domino_env.render.words import Words, side_names, words_of
 from domino_env.rules import Rules, get_rules
 from domino_env.tiles import DRAW, NUM_TILES, PASS, TURN, tile_index, tile_name
@@ -471,7 +471,7 @@ class _Table:
 
     def _greet(self) -> None:
         seat = f"seat_{self.own}"
-        self.say("intro", "bold", rules=named(self.rules), seat=seat, seed=self.seed)
+        self.say("intro", "bold", rules=self.rules.title, seat=seat, seed=self.seed)
         for number, player in enumerate(self.players):
             partner = self.rules.side_of(number) == self.rules.side_of(self.own)
             key = "you" if number == self.own else "partner" if partner else "opponent"

@@ -117,7 +117,7 @@ class MatchReplay:
         head = self.record.header
         judge = "nobody judges" if head.judge is None else f"the {head.judge} judges"
         length = f"to {head.rules.match_to} points" if head.rules.match_to else f"{match.FOUR * head.fours} deals"
-        text = [f"match of {match.named(head.rules)}, {length}, {judge}"]
+        text = [f"match of {head.rules.title}, {length}, {judge}"]
         tiles = head.draw if head.draw and len(head.draw) == len(head.players) else [""] * len(head.players)
         width = max(len(player) for player in head.players)
         for seat, (player, tile) in enumerate(zip(head.players, tiles, strict=True)):

@@ -488,7 +488,7 @@ def report(state: State) -> dict[str, Any]:
         "table": config.table,
         "rounds": config.num_rounds,
         "fours": config.fours,
-        "rules": " ".join([rules.name, *(f"{key}={value}" for key, value in rules.overrides().items())]),
+        "rules": rules.title,
         "judge": config.judge,
         "seed": config.seed,
         "complete": state.complete,

@@ -21,7 +21,6 @@ from domino_env.line import LineEngine
 from domino_env.observation import layout_of, unpack
 from domino_env.rules import PRESETS, Rules
 from domino_env.tiles import (
-    ALL_TILES,
     HIGH,
     LOW,
     NUM_SUITS,
@@ -88,14 +87,6 @@ class Position:
             return (self.events >= 0).sum(axis=1)
         laid = np.bitwise_count(self.played).sum(axis=1, dtype=np.int64)
         return laid + (self.to_move - self.leader - laid) % self.rules.seats
-
-    @cached_property
-    def lead_tile(self) -> Ints:
-        """(N,) the tile that was led, -1 before the lead; without events -1 everywhere."""
-        if self.events is None or not self.events.shape[1]:
-            return np.full(len(self), -1)
-        first = self.events[:, 0]
-        return np.where(first >= 0, (first & 63) % NUM_TILES, -1)
 
 
 def _check(rules: Rules) -> None:
@@ -222,10 +213,8 @@ class Ply:
             history: the agent needs the public events.
         """
         obs, legal = self.engine.suppose(places, hands | self.later[places])
-        bits = np.unpackbits(legal.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
         past = self.engine.history()[places] if history else None
-        mask = bits[:, : self.engine.num_actions].astype(np.int8)
-        return Decisions(unpack(obs), mask, self.seat[places], past, rules=self.engine.rules)
+        return Decisions(unpack(obs), mask_of_bits(legal), self.seat[places], past, rules=self.engine.rules)
 
 
 def past(position: Position, hands: Masks) -> Iterator[Ply]:
@@ -256,11 +245,7 @@ def past(position: Position, hands: Masks) -> Iterator[Ply]:
         seat, action = event >> 12, event & 63
         here = np.arange(len(rows))
         later = position.played[rows, seat] & ~engine.played()[here, seat]
-        chosen = np.ones(len(rows), np.bool_)
-        if number == 0:
-            tile = action % NUM_TILES
-            bound = {"double_six": tile == _SIX_SIX, "winner": tile == _ONE_ONE, "low": tile >= 0}.get(rules.lead)
-            chosen = chosen if bound is None else ~bound
+        chosen = np.ones(len(rows), np.bool_) if number else ~bound(rules, action)
         yield Ply(number, rows, seat, action, later, chosen, engine)
         passes = np.flatnonzero(action == PASS)
         if len(passes):
@@ -270,11 +255,17 @@ def past(position: Position, hands: Masks) -> Iterator[Ply]:
             raise ValueError(f"row {rows[int(done.argmax())]}: the hands end the deal at ply {number}")
 
 
-def dealt(position: Position) -> Masks:
-    """(N,) what the viewer was dealt: its hand and what it has laid; 0 for the public."""
-    seat = np.maximum(position.viewer, 0)
-    laid = position.played[np.arange(len(position)), seat]
-    return np.where(position.viewer < 0, np.uint32(0), position.own | laid) & np.uint32(ALL_TILES)
+def bound(rules: Rules, action: Ints) -> npt.NDArray[np.bool_]:
+    """Whether the rules bound the leader to the tile of a deal's first action (K1, K2, B2): (n,) of (n,) actions."""
+    tile = action % NUM_TILES
+    named = {"double_six": tile == _SIX_SIX, "winner": tile == _ONE_ONE, "low": tile >= 0}
+    return named.get(rules.lead, np.zeros(len(action), np.bool_)) & (action < PASS)
+
+
+def mask_of_bits(legal: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
+    """(n,) legal actions as bits -> (n, 57) int8 masks as agents are given them."""
+    bits = np.unpackbits(legal.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    return bits[:, : PASS + 1].astype(np.int8)
 
 
 def position_from(

@@ -27,8 +27,8 @@ import numpy.typing as npt
 from agents.base import Agent, need_probabilities, one_hot
 from agents.search.beliefs import Belief, RulesBelief, spread, world_marginals
 from agents.search.joining import draw_rows, join_rows, subset_rows, sum_hands
-from agents.search.position import Position, past
-from domino_env.deals import row_keys, struck
+from agents.search.position import Position, bound, mask_of_bits, past
+from domino_env.deals import GOLDEN, mix, row_keys, struck
 from domino_env.decisions import Decisions
 from domino_env.line import LineEngine
 from domino_env.observation import unpack
@@ -49,7 +49,6 @@ _ROWS = 1 << 9  # positions whose past is laid out at once
 _WORLDS = 1 << 17  # worlds whose hands are told apart at once
 _TERMS = 1_000_000  # products of a join up to which `method="auto"` is exact
 _TABLE = 20  # hidden tiles up to which the tables of an exact join are reasonable
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SALT = np.uint64(0x5851F42D4C957F2D)  # parts the draws from a sampled belief from those of its candidates
 
 
@@ -142,7 +141,7 @@ def _questions(position: Position, history: bool) -> _Questions:
     )
     obs, fits = engine.suppose(np.arange(len(row)), np.full(len(row), ALL_TILES, np.uint32))
     later = position.played[row, seat] & ~played[np.arange(len(row)), seat]
-    chosen = (ply > 0) | ~_bound(rules, action)
+    chosen = (ply > 0) | ~bound(rules, action)
     past_events = engine.history() if history and len(row) else None
     return _Questions(row, seat, action, later, chosen, _without_hand(obs), fits, past_events)
 
@@ -167,13 +166,6 @@ def _chain_questions(position: Position, history: bool) -> _Questions:
     order = np.argsort(joined[0], kind="stable")  # by row, then by ply
     ordered: list[Any] = [None if part is None else part[order] for part in joined]
     return _Questions(*ordered)
-
-
-def _bound(rules: Rules, action: Ints) -> npt.NDArray[np.bool_]:
-    """Whether the rules bound the leader to the tile that it led (K1, K2, B2)."""
-    tile = action % NUM_TILES
-    one = {"double_six": tile == NUM_TILES - 1, "winner": tile == 7, "low": tile >= 0}
-    return one.get(rules.lead, np.zeros(len(action), bool)) & (action < PASS)
 
 
 def _without_hand(obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -203,7 +195,7 @@ def _checked(models: Sequence[Model], position: Position, floor: float) -> list[
             need_probabilities(model)
             trained = getattr(model, "rules", None)  # a network's
             if trained is not None and trained != rules:
-                raise ValueError(f"{model.name} was trained for {trained}, not for {rules}")
+                raise ValueError(f"{model.name} was trained for {trained.title}, not for {rules.title}")
             check = getattr(model, "check", None)
             if check is not None:
                 check(rules)
@@ -301,15 +293,13 @@ class _Reader:
             else:
                 obs = asked.obs[which]
                 obs.view("<u4")[:, 0] |= held[some]
-                bits = np.unpackbits(legal[some].astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
                 told = (
                     asked.history[which]
                     if getattr(model, "needs_history", False) and asked.history is not None
                     else None
                 )
-                batch = Decisions(
-                    unpack(obs), bits[:, : PASS + 1].astype(np.int8), asked.seat[which], told, rules=self.position.rules
-                )
+                mask = mask_of_bits(legal[some])
+                batch = Decisions(unpack(obs), mask, asked.seat[which], told, rules=self.position.rules)
                 p = model.probabilities(batch)[np.arange(len(some)), asked.action[which]].astype(np.float64)
             if self.floor:
                 p = (1 - self.floor) * p + self.floor / options[some]
@@ -596,25 +586,16 @@ class SampledBelief(ReadBelief):
         mark = _uniforms(keys[:, None] ^ _SALT, number)
         upto = np.cumsum(self.weights, axis=1)
         upto /= upto[:, -1:]
-        # The rows' marks and sums side by side on one line: row r lies between r and r + 1.
-        place = np.searchsorted(
-            (upto + np.arange(len(self))[:, None]).ravel(), mark + np.arange(len(self))[:, None], "right"
-        )
-        place = np.minimum(place - self.hands.shape[1] * np.arange(len(self))[:, None], self.hands.shape[1] - 1)
+        last = self.hands.shape[1] - 1
+        place = np.stack([np.searchsorted(row, marks, "right") for row, marks in zip(upto, mark)])
+        place = np.minimum(place, last)
         return np.take_along_axis(self.hands, place[:, :, None], axis=1)
 
 
 def _uniforms(keys: Bits, number: Bits) -> Floats:
     """Uniform numbers in [0, 1) by key and number."""
-    x = _mixed(keys ^ _mixed(number + _GOLDEN))
+    x = mix(keys ^ mix(number + GOLDEN))
     return cast(Floats, (x >> np.uint64(11)) * 2.0**-53)
-
-
-def _mixed(x: Bits) -> Bits:
-    """SplitMix64's finaliser (Steele, Lea and Flood 2014; Stafford's variant 13)."""
-    x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return x ^ x >> np.uint64(31)
 
 
 class SplitBelief(ReadBelief):

@@ -46,7 +46,7 @@ class Worlds:
 
     hands: Masks  # (N, K, seats) what each seat holds now
     weights: Floats  # (N, K), each row adds up to 1
-    ess: Floats  # (N,) effective number of the draws that the weights stand for (Kish); K where all count alike
+    ess: Floats  # (N,) effective number of the draws that the weights stand for (Kish); `draws` where all count alike
     mass: Floats  # (N,) log of the mean weight of the candidates; 0 without a model, -inf where they fell back
     draws: int  # candidates or worlds drawn for each position
 
@@ -115,14 +115,10 @@ class Imagination:
             raise ValueError(f"reads={self.reads}: {rules.name} is played without partners")
         if self.model is None or isinstance(self.model, str):
             return
-        make_agent(self.model, rules)
+        make_agent(self.model, rules)  # asks the model's own check
         trained = getattr(self.model, "rules", rules)
         if trained != rules:
-            ours, theirs = (
-                " ".join([game.name, *(f"{key}={value}" for key, value in game.overrides().items())])
-                for game in (rules, trained)
-            )
-            raise ValueError(f"the model {self.model.name} was trained for {theirs}, not for {ours}")
+            raise ValueError(f"the model {self.model.name} was trained for {trained.title}, not for {rules.title}")
 
     def draw(self, position: Position, keys: Keys, start: int = 0, worlds: int | None = None) -> Worlds:
         """Worlds for every position; a row depends only on itself and its key.

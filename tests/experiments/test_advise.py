@@ -1,5 +1,6 @@
 """`domino advise`: exact where all deals are solved, an interval where they are drawn, and what cannot be is named."""
 
+import dataclasses
 import io
 import itertools
 import json
@@ -298,6 +299,7 @@ HAND = ["--hand", "0-0 0-1 0-2 1-1 1-2 2-2 5-6", "--seat", "2", "--leader", "0"]
 BAD = [
     (["advise"], "missing: --hand, --seat, --leader; or name a table in text"),
     (["advise", *HAND[:4]], "missing: --leader"),
+    (["advise", ""], "a deal begins with the name of its rules"),
     (["advise", TABLE, *HAND[:2]], "--hand 0-0 0-1 0-2 1-1 1-2 2-2 5-6: the table is given in text"),
     (["advise", TABLE, "--seat", "1"], "--seat 1: the hand is that of seat 2"),
     (["advise", DEAL, "--seat", "4"], "--seat 4: sport_club has seats 0 to 3"),
@@ -371,12 +373,28 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert sorted(tmp_path.iterdir()) == before, "nothing is written"
 
 
+def test_what_a_sample_never_shows_is_not_called_impossible(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whose turn it is, is another question: few effective samples are named in any case."""
+    table = "sport_book leader=0 seat=1 | 0-1 1-1 2-2 3-4 3-5 4-6 6-6 | 2-4L 3-4R 2-5L 3-3R"
+    assert cli.main(["advise", table, "--model", "double_first", "--floor", "0", "--candidates", "500"]) == 0
+    shown = capsys.readouterr().out
+    assert "effective samples" in shown and "it is the turn of seat_0" in shown
+    picture = shown[shown.index("seat_2  seat_3") :]
+    assert "100" not in picture and "·" not in picture and "<1" in picture and ">99" in picture
+
+
+def test_a_long_path_of_a_model_has_a_line_of_its_own() -> None:
+    advice = advise(from_text("tiny_pairs leader=0 seat=1 | 0-1 2-2 | 1-1L").position(), worlds=2)
+    lines = report(dataclasses.replace(advice, model="runs/" + 12 * "long-" + "/latest")).splitlines()
+    assert max(map(len, lines)) <= 80 and any(line.startswith("  runs/") for line in lines)
+
+
 @pytest.mark.parametrize("words", [["solve", DEAL], ["advise", DEAL]], ids=["solve", "advise"])
 def test_without_numba_the_extra_is_named(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    for name in ("solver", "beliefs", "counting", "reading"):
+    for name in ("kernels", "solver", "beliefs", "counting", "reading"):
         monkeypatch.delitem(sys.modules, f"agents.search.{name}", raising=False)
     assert cli.main(words) == 2
     out, err = capsys.readouterr()

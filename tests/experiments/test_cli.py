@@ -1,5 +1,6 @@
 """The `domino` command: bad input is one line and exit code 2, `--json` is one object, the examples of `--help` run."""
 
+import ctypes
 import json
 import os
 import re
@@ -356,6 +357,20 @@ def test_ctrl_c_while_the_command_is_imported_is_one_line_and_130(here: Path) ->
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], cwd=here, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "domino: interrupted\n")
+
+
+def test_ctrl_c_in_a_call_back_from_c_is_heard_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    """Python drops what is raised there; numba is called back so while it loads its code."""
+
+    def press() -> None:
+        raise KeyboardInterrupt
+
+    hook = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt), cli._heard():
+        ctypes.CFUNCTYPE(None)(press)()
+        time.sleep(20)
+    assert capfd.readouterr() == ("", "")
+    assert sys.unraisablehook is hook
 
 
 def test_too_much_for_the_memory_is_one_line(

@@ -41,6 +41,10 @@ def test_solver__its_figures_and_peers(monkeypatch: pytest.MonkeyPatch) -> None:
         exact.solver(1, peers=True)
 
 
+def test_solver__small_sets_are_asked_as_far_as_they_go() -> None:
+    assert exact.solver(4, rules="tiny_pairs")["after"] == []
+
+
 def test_solver__a_peer_that_does_not_finish_is_broken_off() -> None:
     with pytest.raises(TimeoutError), exact._at_most(0.05):
         began = time.process_time()

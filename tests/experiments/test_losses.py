@@ -137,7 +137,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     for word in ("against double-dummy, 20 boards", "lead", "early", "late", "leader", "partner", "fourth"):
         assert word in shown
+    table = shown[shown.index("points lost a deal") :]
+    assert max(map(len, table.splitlines())) <= 80
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert cli.main([*words, "--forfeit", "--time-limit", "1e-9"]) == 0
+    assert "every board has a forfeited deal" in capsys.readouterr().out
     assert cli.main([*words, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["dd_losses"]["boards"] == 20 and f"{record['dd_loss_per_deal']:.2f}" in shown

@@ -178,7 +178,7 @@ def test_every_game_is_played_to_its_end(rules: str, sit: Sit) -> None:
     replay = replayed(deal_text(out))
     last = replay.positions[-1]
     assert replay.deal.rules == cli._game(rules.replace(",", " ")) and last["over"]
-    assert out.startswith(f"{match.named(replay.deal.rules)}: you are seat_1; --seed 11 ")
+    assert out.startswith(f"{replay.deal.rules.title}: you are seat_1; --seed 11 ")
     assert f"points {' : '.join(map(str, last['deal']['points']))}" in out
     movers = [move.seat for move in story_of(last).moves]
     for seat in range(replay.deal.rules.seats):

@@ -122,6 +122,13 @@ def test_a_deal_is_found_as_text_in_a_file_and_on_standard_input(
     assert max(map(len, lines)) <= 80
 
 
+def test_a_long_deal_fits_80_columns() -> None:
+    replay = find(deals("sport_book", 1, 3)[0])
+    lines = report(solve(replay) | {"loss_by_seat": [100] * 4, "loss_by_side": [200, 200]}, replay.deal.rules)
+    assert max(map(len, lines)) <= 80
+    assert all(f"seat_{seat} 100" in " ".join(lines) for seat in range(4)) and lines[-1].endswith("seats 1+3 200")
+
+
 def test_the_text_says_what_is_to_be_played(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["solve", DEAL, "--move", "0"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -167,6 +174,7 @@ BAD = [
     (["solve", "deals.txt"], "deals.txt holds deals 1 to 2: choose with --deal"),
     (["solve", "deals.txt", "--deal", "3"], "--deal 3: deals.txt holds deals 1 to 2"),
     (["solve", "empty.txt"], "empty.txt: no deal in it"),
+    (["solve", " "], "a deal begins with the name of its rules"),
     (["solve", DEAL, "--deal", "2"], "--deal 2: the text holds deals 1 to 1"),
     (["solve", DEAL, "--move", "3"], "has moves 0 to 2, not 3"),
     (["solve", DEAL.replace("0-3L", "2-2L")], "line 1, column 68: seat 1 may not play 2-2L; allowed: 0-3L"),

@@ -212,7 +212,7 @@ def test_blitz_after_the_lead__tiles_below_the_one_that_led__nobody_has__b2():
     count = 0
     for row in range(200):
         for tile in tiles_of(int(position.hidden[row])):
-            if rank(tile) < rank(int(position.lead_tile[row])):
+            if rank(tile) < rank(int(position.events[row, 0]) & 63):
                 assert marginals[row, -1, tile] == 1
                 count += 1
     assert count > 20

@@ -385,8 +385,9 @@ def test_the_ladder_goes_up() -> None:
 @pytest.mark.parametrize("redeal", [True, False])
 def test_the_settings_hold_on_every_rung(redeal: bool) -> None:
     engine, _ = played(BOOK, [RANDOM] * 4, 4, 15, seed=2)
-    for belief in ladder(position_at(engine), GREEDY, RANDOM, floor=0.1, redeal=redeal).values():
-        rules = belief if isinstance(belief, RulesBelief) else getattr(belief, "rules_belief")
+    rungs: Any = ladder(position_at(engine), GREEDY, RANDOM, floor=0.1, redeal=redeal)
+    for belief in rungs.values():
+        rules = belief if isinstance(belief, RulesBelief) else belief.rules_belief
         assert (rules.redeal == redeal).all()
 
 
