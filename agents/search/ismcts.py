@@ -23,7 +23,7 @@ import numpy.typing as npt
 from agents.base import Decisions, decide
 from agents.search.kernels import GOLDEN, compiled, cores, lowest, mix, popcount
 from agents.search.position import Position, position_of
-from agents.search.worlds import is_number, keys_of, lenient
+from agents.search.worlds import check_clock, is_number, keys_of, lenient
 from domino_env.deals import Streams
 from domino_env.line import LineEngine
 from domino_env.rules import Rules
@@ -290,10 +290,7 @@ class Ismcts:
             raise ValueError(f"explore={explore!r} must be a number >= 0")
         if playout not in PLAYOUTS:
             raise ValueError(f"playout={playout!r} is unknown; choose from {', '.join(PLAYOUTS)}")
-        if ms is not None and (not is_number(ms) or not 0 < ms < math.inf):
-            raise ValueError(f"ms={ms!r} must be a number of milliseconds > 0")
-        if threads is not None and (not is_whole(threads) or threads < 1):
-            raise ValueError(f"threads={threads!r} must be a whole number >= 1, or None")
+        check_clock(ms, threads)
         self.iterations = int(iterations or (_USUAL if ms is None else MOST))
         self.explore, self.playout, self.ms = float(explore), playout, ms
         self.threads = threads or cores()

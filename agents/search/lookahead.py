@@ -22,7 +22,17 @@ from agents.base import Agent, Decisions
 from agents.search import solver
 from agents.search.kernels import cores
 from agents.search.position import Position, imagine, position_of
-from agents.search.worlds import FLOOR, TEMPERATURE, Imagination, Keys, Worlds, blocks, is_number, joined, keys_of
+from agents.search.worlds import (
+    FLOOR,
+    TEMPERATURE,
+    Imagination,
+    Keys,
+    Worlds,
+    blocks,
+    check_clock,
+    joined,
+    keys_of,
+)
 from domino_env.line import LineEngine, select_bit
 from domino_env.rules import PRESETS, Rules
 from domino_env.tiles import PASS, is_whole
@@ -105,10 +115,7 @@ class Lookahead:
         """
         if leaf not in LEAVES:
             raise ValueError(f"leaf={leaf!r} is unknown; choose from {', '.join(LEAVES)}")
-        if ms is not None and (not is_number(ms) or not 0 < ms < np.inf):
-            raise ValueError(f"ms={ms!r} must be a number of milliseconds > 0")
-        if threads is not None and (not is_whole(threads) or threads < 1):
-            raise ValueError(f"threads={threads!r} must be a whole number >= 1, or None")
+        check_clock(ms, threads)
         if worlds is None:
             worlds = USUAL if ms is None or candidates else MOST
         if candidates is None and model is not None and is_whole(worlds):
@@ -128,11 +135,7 @@ class Lookahead:
     def _called(self) -> str:
         """The name with the options by which players differ."""
         mind = self.imagination
-        said = [f"worlds={mind.worlds}", f"candidates={mind.candidates}"]
-        if mind.candidates:
-            model = mind.model if isinstance(mind.model, str) or mind.model is None else mind.model.name
-            said += [f"model={model}", f"temperature={mind.temperature:g}", f"floor={mind.floor:g}"]
-            said += [f"reads={mind.reads}"] if mind.reads != "all" else []
+        said = mind.options()
         said += [f"leaf={self.leaf}", f"critic={getattr(self.judge, 'name', type(self.judge).__name__)}"]
         said += [f"ms={self.ms:g}"] if self.ms is not None else []
         return f"lookahead:{','.join(said)}"

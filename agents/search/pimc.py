@@ -16,10 +16,19 @@ import numpy.typing as npt
 from agents.base import Agent, Decisions
 from agents.search import solver
 from agents.search.position import Position, position_at, position_of
-from agents.search.worlds import FLOOR, TEMPERATURE, Imagination, Keys, Worlds, blocks, is_number, joined, keys_of
+from agents.search.worlds import (
+    FLOOR,
+    TEMPERATURE,
+    Imagination,
+    Keys,
+    Worlds,
+    blocks,
+    check_clock,
+    joined,
+    keys_of,
+)
 from domino_env.line import LineEngine
 from domino_env.rules import PRESETS, Rules
-from domino_env.tiles import is_whole
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -138,12 +147,9 @@ class Pimc:
         Raises:
             ValueError: anything out of these.
         """
-        if ms is not None and (not is_number(ms) or not 0 < ms < np.inf):
-            raise ValueError(f"ms={ms!r} must be a number of milliseconds > 0")
+        check_clock(ms, threads)
         if not isinstance(lead_sign, bool):
             raise ValueError(f"lead_sign={lead_sign!r} must be true or false")
-        if threads is not None and (not is_whole(threads) or threads < 1):
-            raise ValueError(f"threads={threads!r} must be a whole number >= 1, or None")
         if worlds is None:
             worlds = USUAL if ms is None or candidates else MOST
         self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads)
@@ -160,12 +166,7 @@ class Pimc:
         mind = self.imagination
         if self.ms is None and not mind.candidates and not self.lead_sign:
             return f"pimc-{mind.worlds}"
-        said = [f"worlds={mind.worlds}"]
-        if mind.candidates:
-            model = mind.model if isinstance(mind.model, str) or mind.model is None else mind.model.name
-            said += [f"candidates={mind.candidates}", f"model={model}"]
-            said += [f"temperature={mind.temperature:g}", f"floor={mind.floor:g}"]
-            said += [f"reads={mind.reads}"] if mind.reads != "all" else []
+        said = mind.options()
         said += [f"ms={self.ms:g}"] if self.ms is not None else []
         said += ["lead_sign=true"] if self.lead_sign else []
         return f"pimc:{','.join(said)}"

@@ -120,6 +120,15 @@ class Imagination:
         if trained != rules:
             raise ValueError(f"the model {self.model.name} was trained for {trained.title}, not for {rules.title}")
 
+    def options(self) -> list[str]:
+        """The options as they stand in the name of a player: "worlds=30" and so on."""
+        said = [f"worlds={self.worlds}", f"candidates={self.candidates}"]
+        if self.candidates:
+            model = self.model if isinstance(self.model, str) or self.model is None else self.model.name
+            said += [f"model={model}", f"temperature={self.temperature:g}", f"floor={self.floor:g}"]
+            said += [f"reads={self.reads}"] if self.reads != "all" else []
+        return said
+
     def draw(self, position: Position, keys: Keys, start: int = 0, worlds: int | None = None) -> Worlds:
         """Worlds for every position; a row depends only on itself and its key.
 
@@ -170,6 +179,14 @@ class Imagination:
 def is_number(value: Any) -> bool:
     """Whether a value is a number, Python's or NumPy's; True and False are none."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def check_clock(ms: Any, threads: Any) -> None:
+    """Raises a ValueError for what is no time in milliseconds or no number of threads; None may stand for both."""
+    if ms is not None and (not is_number(ms) or not 0 < ms < np.inf):
+        raise ValueError(f"ms={ms!r} must be a number of milliseconds > 0")
+    if threads is not None and (not is_whole(threads) or threads < 1):
+        raise ValueError(f"threads={threads!r} must be a whole number >= 1, or None")
 
 
 def _model(model: Agent | str) -> Agent:

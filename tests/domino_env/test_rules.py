@@ -608,3 +608,9 @@ def test_chain__first_tile_and_equal_ends(name):
         closed = fresh | (ends[:, 0] == ends[:, 1])
         assert not legal[closed, 28:56].any()
         twin.step()
+
+
+def test_title__the_preset_and_what_differs_from_it():
+    assert get_rules("sport_book").title == "sport_book"
+    assert get_rules("sport_book", lone_blank=3, redeal=False).title == "sport_book lone_blank=3 redeal=False"
+    assert get_rules("blitz", seats=6).title == "blitz seats=6"  # the hand follows the seats

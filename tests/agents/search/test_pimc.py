@@ -180,7 +180,7 @@ def test_a_number_after_a_dash_is_the_number_of_worlds() -> None:
     assert np.array_equal(ask(make_agent("pimc-5"), engine), ask(make_agent("pimc:worlds=5"), engine))
     assert make_agent("pimc").name == make_agent("pimc:worlds=30").name == "pimc-30"
     assert make_agent(WEIGHED).name == "pimc:worlds=4,candidates=40,model=uniform,temperature=1.7,floor=0.05"
-    assert make_agent("pimc:ms=20,lead_sign=true").name == "pimc:worlds=10000,ms=20,lead_sign=true"
+    assert make_agent("pimc:ms=20,lead_sign=true").name == "pimc:worlds=10000,candidates=0,ms=20,lead_sign=true"
 
 
 def test_a_model_changes_what_is_played_and_the_defaults_are_stated() -> None:
