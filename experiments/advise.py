@@ -35,7 +35,7 @@ Show = Callable[[int, int], None]
 
 WORLDS = 200
 _CLOCKED = 100_000  # worlds at most where a clock runs and nobody says how many
-_COMPLETE = 1000  # where so many deals fit at most, all of them are solved in spite of a clock
+_COMPLETE = 1000  # where so many deals fit at most, all of them are solved, unless fewer worlds are asked for
 _AT_ONCE = 16  # worlds between two looks at the clock
 _FEW = 30  # effective samples below which the figures are no good
 _CONFIDENCE = 0.95
@@ -366,7 +366,7 @@ def _values(
         return np.where(found == solver.ILLEGAL, -np.inf, found)[again.reshape(-1)]
 
     wanted = worlds if worlds is not None else WORLDS if ms is None else _CLOCKED
-    limit = wanted if ms is None else min(wanted, _COMPLETE)
+    limit = _COMPLETE if worlds is None else wanted if ms is None else min(wanted, _COMPLETE)
     if total <= limit and np.isinf(belief.ess[0]):
         hands = _every(by_rules, int(total), keys)
         log = np.zeros(len(hands))

@@ -439,17 +439,22 @@ def benchmark_search(
     if as_json:
         _print_json(result)
         return
+    from rich.markup import escape
+
     names = result["players"]
-    table = Table(
-        "", "CPU ms a move", *names, title=f"points a deal of the row over the column, {boards} boards, {rules}"
-    )
-    for i, name in enumerate(names):
-        cells = [
-            "" if points is None else f"{points:+.2f}\n[{low:+.2f}, {high:+.2f}]"
-            for points, low, high in zip(result["points"][i], result["low"][i], result["high"][i])
-        ]
-        table.add_row(name, f"{result['cpu_ms_per_move'][name]:,.2f}", *cells)
     screen = _out()
+    screen.print(f"{boards:,} duplicate boards a match, {escape(rules)}, seed {seed}")
+    table = Table("", "player", "CPU ms a move")
+    for i, name in enumerate(names, 1):
+        table.add_row(str(i), escape(name), f"{result['cpu_ms_per_move'][name]:,.2f}")
+    screen = _out()
+    screen.print(table)
+    table = Table(
+        "", *(str(i + 1) for i in range(len(names))), title="points a deal of the row over the column, ± 95 %"
+    )
+    for i, row in enumerate(zip(result["points"], result["low"], result["high"]), 1):
+        cells = ["" if x is None else f"{x:+.1f}\n±{(high - low) / 2:.1f}" for x, low, high in zip(*row)]
+        table.add_row(str(i), *cells)
     screen.print(table)
     for name, peer in result["peers"].items():
         screen.print(

@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.uint64]
 Masks = npt.NDArray[np.uint32]
 
+LIMIT = 1_000_000  # worlds or candidates
 READS = ("all", "partner", "opponents")
 #: Candidates for each world where a model is given and their number is not.
 CANDIDATES = 10
@@ -87,10 +88,10 @@ class Imagination:
         Raises:
             ValueError: anything out of these.
         """
-        if not is_whole(worlds) or worlds < 1:
-            raise ValueError(f"worlds={worlds!r} must be a whole number >= 1")
-        if candidates is not None and (not is_whole(candidates) or candidates < 0):
-            raise ValueError(f"candidates={candidates!r} must be a whole number >= 0")
+        if not is_whole(worlds) or not 1 <= worlds <= LIMIT:
+            raise ValueError(f"worlds={worlds!r} must be a whole number in 1..{LIMIT}")
+        if candidates is not None and (not is_whole(candidates) or not 0 <= candidates <= LIMIT):
+            raise ValueError(f"candidates={candidates!r} must be a whole number in 0..{LIMIT}")
         if candidates and model is None:
             raise ValueError(f"candidates={candidates} need a model=… of how the others play, which weighs them")
         if candidates and candidates < worlds:
