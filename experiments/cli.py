@@ -364,6 +364,7 @@ def benchmark_solver(
     out.print(table)
     goals = result["goals"]
     out.print(f"Goals for all leads: median {goals['ms_median']:g} ms, worst {goals['ms_max']:g} ms.")
+    out.print(f"{result['threads']} threads solve all leads {result['threads_speedup']:g} times as fast as one.")
     for name, peer in result["peers"].items():
         limit = f", {peer['unfinished']} broken off after {peer['limit_s']:g} s" if peer["unfinished"] else ""
         out.print(

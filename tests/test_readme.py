@@ -1,4 +1,4 @@
-"""What the README shows works: its Python blocks run, its files exist."""
+"""What the README and the pages of docs/ show works: their Python blocks run, the files that they name exist."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+BLOCKS = _blocks(ROOT / "README.md")
+ALL = [(page.name, block) for page in PAGES for block in _blocks(page)]
 
 
 def test_there_is_an_example_of_each_interface():
@@ -17,12 +24,13 @@ def test_there_is_an_example_of_each_interface():
     assert all(len(block.strip().splitlines()) <= 12 for block in BLOCKS)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_example_runs(block, capsys):
-    exec(compile(block, "README.md", "exec"), {})
+@pytest.mark.parametrize(("page", "block"), ALL, ids=range(len(ALL)))
+def test_example_runs(page, block, capsys):
+    exec(compile(block, page, "exec"), {})
     assert capsys.readouterr().out.strip()
 
 
-def test_links_lead_to_files():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / target).is_file(), target
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).is_file(), target

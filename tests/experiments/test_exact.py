@@ -33,6 +33,7 @@ def test_solver__its_figures_and_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["deals"] == 3 and result["after_tiles"] == 0 and said
     assert result["ms_median"] <= result["ms_p90"] <= result["ms_max"]
     assert [row["after_tiles"] for row in result["after"]] == list(exact.AFTER)
+    assert result["threads"] >= 1 and result["threads_speedup"] > 0
     peer = result["peers"]["dominoes_after_14"]
     assert peer["after_tiles"] == 14 and 1 <= peer["deals"] <= 3 and peer["unfinished"] == 0 and peer["ratio"] > 0
     # A peer that says something else is a fault that is not hidden.
