@@ -7,9 +7,10 @@ hands costs only the private branch.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -306,6 +307,20 @@ def make_actor(
 # -- a network at the table ------------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small products are done sooner by one thread than by several, which wait for each other and keep cores busy."""
+    before = torch.get_num_threads()
+    if before == 1:  # to set it takes longer
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Policy:
     """The agent that a policy network is. It plays the likeliest action, or samples one from `batch.rng`.
 
@@ -393,7 +408,7 @@ class Policy:
         seen[: len(asked)] = asked
         actor: Any = self.actor
         found = [torch.zeros(0, 1)]
-        with torch.inference_mode():
+        with _one_thread(), torch.inference_mode():
             parts = to_bits(seen, torch.float32, device).split(32)
             public = torch.cat([actor.public(part) for part in parts]) if len(seen) else torch.zeros(0)
             for i in range(0, count, size):
@@ -421,7 +436,7 @@ class Policy:
         x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, 8 * obs.shape[1])
         x[:count] = to_bits(obs, torch.float32)
         device = next(self.actor.parameters()).device
-        with torch.inference_mode():
+        with _one_thread(), torch.inference_mode():
             logits = torch.cat([self.actor(block.to(device)).cpu() for block in x.split(self.BLOCK)])[:count]
             return MaskedCategorical(logits, to_mask(words, self.rules.num_actions)), flipped
 
@@ -467,7 +482,7 @@ class CentralCritic:
         seen = np.zeros((-(-count // self.BLOCK) * self.BLOCK, obs.shape[1] + hidden.shape[1]), np.uint8)
         seen[:count] = np.concatenate([obs, hidden], axis=1)
         device = next(self.network.parameters()).device
-        with torch.inference_mode():
+        with _one_thread(), torch.inference_mode():
             blocks = [to_bits(seen[i : i + self.BLOCK], torch.float32, device) for i in range(0, count, self.BLOCK)]
             values = torch.cat([self.network(block).cpu() for block in blocks])[:count].numpy()
         return cast(npt.NDArray[np.float32], values * np.float32(self.scale))

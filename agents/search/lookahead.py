@@ -166,7 +166,7 @@ class Lookahead:
         def work(rows: Ints) -> None:
             actions[rows] = self.search(position.take(rows), mask[rows], keys[rows]).mean.argmax(axis=1)
 
-        with ThreadPoolExecutor(min(self.threads, len(groups)), initializer=_alone) as pool:
+        with ThreadPoolExecutor(min(self.threads, len(groups))) as pool:
             list(pool.map(work, groups))  # raises what a thread raised
         return actions
 
@@ -248,15 +248,6 @@ def _judge(given: Judge | str) -> Judge:
     except ModuleNotFoundError as error:
         raise ImportError(f"to load the checkpoint {given} install torch: pip install 'domino-lab[train]'") from error
     return load_critic(given)
-
-
-def _alone() -> None:
-    """Lets operations of networks run on the thread that asks: cores are shared out by decisions."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        return
-    torch.set_num_threads(1)
 
 
 lookahead = Lookahead  # by the name of the player
