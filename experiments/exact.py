@@ -74,7 +74,8 @@ def positions(rules: Rules, deals: int, tiles: int, seed: int, player: str = "ra
     for part in kept:
         whole.put(np.arange(begin, begin + part.num_envs), part)
         begin += part.num_envs
-    return whole
+    # Those with the fewest passes come first, and who looks at the first few should meet the others too.
+    return whole.take(rng.permutation(begin)) if tiles else whole
 
 
 def _each(count: int, task: Callable[[int], Any]) -> list[float]:
