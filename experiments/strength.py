@@ -253,12 +253,11 @@ def _peers(boards: int, seed: int, say: Say) -> dict[str, Any]:
     limit = 1000 * theirs.seconds / max(theirs.decisions, 1)
     theirs = Timed(theirs.agent)
     ours = Timed(make_agent(f"pimc:worlds=1000,ms={limit:.3f}", rules))
-    few = min(boards, 40)
-    say(f"{ours.name} against {theirs.name}, {few} boards, {limit:.0f} ms a move")
-    result = evaluate(Late(greedy, ours, PEER_TILES), Late(greedy, theirs, PEER_TILES), rules, few, seed, batch=1)
+    say(f"{ours.name} against {theirs.name}, {boards} boards, {limit:.0f} ms a move")
+    result = evaluate(Late(greedy, ours, PEER_TILES), Late(greedy, theirs, PEER_TILES), rules, boards, seed, batch=1)
     found = {
         **_figures(result),
-        "boards": few,
+        "boards": boards,
         "after_tiles": PEER_TILES,
         "worlds": PEER_WORLDS,
         "ms_per_move": round(1000 * theirs.seconds / max(theirs.decisions, 1), 1),
