@@ -484,14 +484,17 @@ class LineEngine:
         for state in (hand, played, voids, size):
             state.append(state.pop(0))
         self._time += 1
-        fits = self._fits.take(ends)
-        legal = hand[0] * _BOTH
-        legal &= fits
-        legal |= (legal == 0) * _PASS_BIT
-        self._legal = legal
+        self._legal = self._lays_or_pass(hand[0], ends)
         over = self._blocked(ends)
         over |= hand[-1] == 0
         return over
+
+    def _lays_or_pass(self, hands: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """S3: the lays of (n,) hands that match (n,) ends, a pass where there is none: (n,) uint64 bits by action."""
+        legal = hands * _BOTH
+        legal &= self._fits.take(ends)
+        legal |= (legal == 0) * _PASS_BIT
+        return legal
 
     def _play_chain(self, acts: np.ndarray) -> np.ndarray:
         """One action of every row, where a turn goes on after a lay (B3, B4). Returns the rows whose deals are over."""
@@ -909,13 +912,12 @@ class LineEngine:
         hands = np.asarray(hands, np.uint32)
         words = self._words(0, rows)
         words[:, 0] = words[:, 0] & ~np.uint32(ALL_TILES) | hands
-        legal = hands * _BOTH
         if self.rules.chains:
+            legal = hands * _BOTH
             legal &= self._chain_fits.take(self._grown[rows] << 6 | self._ends[rows])
             legal |= ((self._run[rows] > 0) | (legal == 0)) * _PASS_BIT
         else:
-            legal &= self._fits.take(self._ends[rows])
-            legal |= (legal == 0) * _PASS_BIT
+            legal = self._lays_or_pass(hands, self._ends[rows])
         return words.view(np.uint8), legal
 
     @classmethod
@@ -966,12 +968,10 @@ class LineEngine:
             other._tiles[place] = hands[every, seat]
             other._tiles[seats + place] = played[every, seat]
             other._suits[place] = voids[every, seat]
-            held = np.bitwise_count(other._tiles[place]).astype(other._sizes.dtype)
-            other._sizes[place] = (1 << held.astype(np.int64)) - 1
+            other._sizes[place] = (1 << np.bitwise_count(other._tiles[place]).astype(np.int64)) - 1
         other._view()
         other._ends = np.where(ends[:, 0] < 0, _EMPTY, ends[:, 0].astype(np.int64) << 3 | ends[:, 1])
-        legal = other._hand[0] * _BOTH & other._fits.take(other._ends)
-        other._legal = legal | (legal == 0) * _PASS_BIT
+        other._legal = other._lays_or_pass(other._hand[0], other._ends)
         other._ring = np.zeros((len(one._ring), n), np.int16)
         if events is not None:
             row, ply = np.nonzero(events >= 0)

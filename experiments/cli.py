@@ -448,11 +448,9 @@ def benchmark_search(
     table = Table("", "player", "CPU ms a move")
     for i, name in enumerate(names, 1):
         table.add_row(str(i), escape(name), f"{result['cpu_ms_per_move'][name]:,.2f}")
-    screen = _out()
     screen.print(table)
-    table = Table(
-        "", *(str(i + 1) for i in range(len(names))), title="points a deal of the row over the column, ± 95 %"
-    )
+    screen.print("points a deal of the row over the column, with the half width of the 95 % interval:")
+    table = Table("", *(str(i + 1) for i in range(len(names))))
     for i, row in enumerate(zip(result["points"], result["low"], result["high"]), 1):
         cells = ["" if x is None else f"{x:+.1f}\n±{(high - low) / 2:.1f}" for x, low, high in zip(*row)]
         table.add_row(str(i), *cells)

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents import make_agent
+from agents import decide, make_agent
 from agents.search import load
 from domino_env import get_rules, make_engine
 from domino_env.deals import boards, row_keys
 from domino_env.line import LineEngine
 from domino_env.rules import Rules
-from domino_env.tiles import NUM_TILES, PASS, tiles_of
+from domino_env.tiles import HIGH, LOW, NUM_TILES, PASS, tiles_of
 from experiments.benchmark import one_core
 
 AFTER = (4, 8, 12)  # tiles on the line, beside none
@@ -50,11 +50,8 @@ def positions(rules: Rules, deals: int, tiles: int, seed: int, player: str = "ra
     assert isinstance(engine, LineEngine)
     engine.deal(*boards(rules, seed, 0, deals))
     agent, rng = make_agent(player), np.random.default_rng(seed)
-    waiting = np.ones(deals, np.bool_)
-    from agents.base import decide
-
     kept: list[LineEngine] = []
-    while waiting.any():
+    while True:
         laid = np.bitwise_count(engine.played()).sum(axis=1)
         ready = (laid >= tiles) & (engine.legal_count() > 1)
         if ready.any():
@@ -217,8 +214,7 @@ def peer_game(dominoes: Any, engine: LineEngine, row: int) -> Any:
     """A table of the engine as a game of PyPI `dominoes`, with its past."""
     one = engine.take(np.array([row]))
     hands = (one.hands() | one.played())[0]
-    pairs = [(low, high) for low in range(7) for high in range(low, 7)]
-    tiles = [dominoes.Domino(*pair) for pair in pairs]
+    tiles = [dominoes.Domino(int(low), int(high)) for low, high in zip(LOW, HIGH)]
     held = [dominoes.Hand([tiles[t] for t in tiles_of(int(hand))]) for hand in hands]
     leader = int(one.leader()[0])
     valid = tuple((tile, True) for tile in held[leader])
@@ -322,7 +318,7 @@ def _rejection(position: Any, seed: int) -> tuple[float, float]:
         hidden = np.array(tiles_of(int(position.hidden[row])))
         sizes = np.where(np.arange(position.rules.seats) == position.viewer[row], 0, position.sizes[row])
         seats = np.repeat(np.arange(len(sizes)), sizes)
-        suits = np.array([sum(1 << k for k in pair) for pair in _suits(hidden)])
+        suits = 1 << LOW[hidden].astype(np.int64) | 1 << HIGH[hidden].astype(np.int64)
         began, kept, tried = time.process_time(), 0, 0
         while kept < WORLDS and tried < 1000 * WORLDS:
             order = rng.permuted(np.broadcast_to(np.arange(len(hidden)), (WORLDS, len(hidden))), axis=1)
@@ -332,8 +328,3 @@ def _rejection(position: Any, seed: int) -> tuple[float, float]:
         shares.append(share)
         times.append(1000 * (time.process_time() - began) * WORLDS / max(kept, 1))
     return round(statistics.median(times), 3), round(statistics.median(shares), 4)
-
-
-def _suits(tiles: npt.NDArray[Any]) -> list[tuple[int, int]]:
-    pairs = [(low, high) for low in range(7) for high in range(low, 7)]
-    return [pairs[int(tile)] for tile in tiles]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from agents.base import Agent, Decisions, make_agent
 from agents.search import load
 from domino_env.rules import Rules, get_rules
-from domino_env.tiles import NUM_TILES
+from domino_env.tiles import NUM_TILES, tile_index
 from experiments.evaluate import Result, evaluate
 from experiments.exact import peer_game
 from experiments.files import write_whole
@@ -232,9 +232,7 @@ class Dominoes:
                 game.skinny_board()
                 self._player(game)
                 tile, left = game.valid_moves[0]
-                first, second = sorted((tile.first, tile.second))
-                number = first * (13 - first) // 2 + second
-                answer[row] = number + (0 if left else NUM_TILES)
+                answer[row] = tile_index(f"{tile.first}-{tile.second}") + (0 if left else NUM_TILES)
         finally:
             random.setstate(kept)
         return answer

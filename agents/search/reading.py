@@ -193,14 +193,19 @@ def _checked(models: Sequence[Model], position: Position, floor: float) -> list[
             out.append(model)
         else:
             need_probabilities(model)
-            trained = getattr(model, "rules", None)  # a network's
-            if trained is not None and trained != rules:
-                raise ValueError(f"{model.name} was trained for {trained.title}, not for {rules.title}")
-            check = getattr(model, "check", None)
-            if check is not None:
-                check(rules)
+            check_model(model, rules)
             out.append(model)
     return out
+
+
+def check_model(model: Agent, rules: Rules) -> None:
+    """Raise a ValueError for a game that a model does not play, or that a network was not trained for."""
+    check = getattr(model, "check", None)
+    if check is not None:
+        check(rules)
+    trained = getattr(model, "rules", rules)  # a network's
+    if trained != rules:
+        raise ValueError(f"the model {model.name} was trained for {trained.title}, not for {rules.title}")
 
 
 class _Reader:

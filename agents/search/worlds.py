@@ -20,7 +20,7 @@ import numpy.typing as npt
 from agents.base import Agent, Decisions, make_agent, need_probabilities
 from agents.search.beliefs import RulesBelief
 from agents.search.position import Position
-from agents.search.reading import log_likelihood
+from agents.search.reading import check_model, log_likelihood
 from domino_env.deals import Streams
 from domino_env.rules import Rules
 from domino_env.tiles import is_whole
@@ -114,12 +114,8 @@ class Imagination:
         """Raises a ValueError for a game that the model does not play, or without the seats that are read."""
         if self.reads != "all" and not rules.pairs:
             raise ValueError(f"reads={self.reads}: {rules.name} is played without partners")
-        if self.model is None or isinstance(self.model, str):
-            return
-        make_agent(self.model, rules)  # asks the model's own check
-        trained = getattr(self.model, "rules", rules)
-        if trained != rules:
-            raise ValueError(f"the model {self.model.name} was trained for {trained.title}, not for {rules.title}")
+        if self.model is not None and not isinstance(self.model, str):
+            check_model(self.model, rules)
 
     def options(self) -> list[str]:
         """The options as they stand in the name of a player: "worlds=30" and so on."""

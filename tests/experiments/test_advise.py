@@ -19,10 +19,10 @@ from agents.search import solver
 from agents.search.position import position_at
 from domino_env import get_rules, make_engine, render
 from domino_env.deals import format_deal, struck
-from domino_env.match import Header, Played, Recorder, lay_out, next_deal
 from domino_env.tiles import NUM_TILES, PASS, SUIT_MASK, tile_name, tiles_of
 from experiments import advise as adviser, cli
 from experiments.advise import Advice, advise, find, from_text, from_words, report
+from tests.records import match_record
 
 # A deal of sport_club after fourteen moves: seat 2 is to move.
 HANDS = [
@@ -265,22 +265,11 @@ def test_tables_are_found_in_files_and_on_standard_input(tmp_path: Path, monkeyp
     assert find("-").seat == 2
     moved = TABLE.replace("2-5R 1-2R", "1:2-5R 2:1-2R")
     assert moved != TABLE and from_text(moved).position().own[0] == from_text(TABLE).position().own[0]
-    match(tmp_path / "match.jsonl")
+    match_record(tmp_path / "match.jsonl")
     table = find(str(tmp_path / "match.jsonl"), 2, 3)
     assert table.rules.name == "sport_club" and table.position(5).viewer[0] == 3
     fields = from_text("sport_book leader=1 seat=0 lone_blank=3 redeal=False | 0-0 0-1 0-2 0-3 0-4 0-5 0-6")
     assert fields.rules == get_rules("sport_book", lone_blank=3, redeal=False)
-
-
-def match(path: Path) -> None:
-    """A match that was played at random."""
-    rng = np.random.default_rng(0)
-    with Recorder.create(path, Header(get_rules("sport_club"), ("Ann", "Bob", "Cid", "Dot"))) as recorder:
-        while not recorder.standing.over:
-            engine = lay_out([recorder.standing], [next_deal(recorder.standing, 1)])
-            while not engine.over()[0]:
-                engine.step(engine.sample_legal(rng), autoreset=False)
-            recorder.append(Played(engine.record(0)))
 
 
 def over() -> str:
@@ -406,7 +395,7 @@ def test_the_examples_of_the_help_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    match(tmp_path / "match.jsonl")
+    match_record(tmp_path / "match.jsonl")
     assert cli.main(["advise", "--help"]) == 0
     found = re.findall(r"Example: domino ((?:.|\n(?!\s*\n))+)", capsys.readouterr().out)
     assert len(found) == 3

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 import typer
 
-from domino_env import get_rules
-from domino_env.match import Header, Played, Recorder, lay_out, next_deal
 from experiments import cli
+from tests.records import match_record
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAL = "tiny_pairs leader=0 | 0-1 1-2 | 2-2 0-3 | 0-0 1-3 | 0-2 2-3 | 0-1L 0-3L"
@@ -130,17 +129,6 @@ def examples(command: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     assert cli.main([*command.split(), "--help"]) == 0
     found = re.findall(r"Example: domino ((?:.|\n(?!\s*\n))+)", capsys.readouterr().out)
     return [" ".join(example.split()) for example in found]
-
-
-def match_record(path: Path) -> None:
-    """A match that was played at random."""
-    rng = np.random.default_rng(0)
-    with Recorder.create(path, Header(get_rules("sport_club"), ("Ann", "Bob", "Cid", "Dot"))) as recorder:
-        while not recorder.standing.over:
-            engine = lay_out([recorder.standing], [next_deal(recorder.standing, 1)])
-            while not engine.over()[0]:
-                engine.step(engine.sample_legal(rng), autoreset=False)
-            recorder.append(Played(engine.record(0)))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -318,7 +306,6 @@ def test_a_fault_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_figures_that_are_none_are_null(capsys: pytest.CaptureFixture[str]) -> None:
-    import numpy as np
 
     cli._print_json({"a": float("nan"), "b": np.float32(2), "c": [np.int64(3), np.array([1.5])], "d": Path("x")})
     assert only_json(capsys) == {"a": None, "b": 2.0, "c": [3, [1.5]], "d": "x"}

@@ -20,6 +20,7 @@ from domino_env.tiles import PASS
 from experiments import cli
 from experiments.replay import play
 from experiments.solve import find, report, solve
+from tests.records import match_record
 
 DEAL = "tiny_pairs leader=0 | 0-1 1-2 | 2-2 0-3 | 0-0 1-3 | 0-2 2-3 | 0-1L 0-3L"
 OVER = "tiny_pairs leader=0 | 0-1 1-2 | 2-2 0-3 | 0-0 1-3 | 0-2 2-3 | 0-1L 0-3L 1-3R 2-3L 1-2L"
@@ -208,21 +209,10 @@ def test_the_examples_of_the_help_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    match(tmp_path / "match.jsonl")
+    match_record(tmp_path / "match.jsonl")
     assert cli.main(["solve", "--help"]) == 0
     found = re.findall(r"Example: domino ((?:.|\n(?!\s*\n))+)", capsys.readouterr().out)
     assert found
     for example in found:
         assert cli.main(shlex.split(" ".join(example.split()))) == 0, example
         assert capsys.readouterr().out
-
-
-def match(path: Path) -> None:
-    """A match that was played at random."""
-    rng = np.random.default_rng(0)
-    with Recorder.create(path, Header(get_rules("sport_club"), ("Ann", "Bob", "Cid", "Dot"))) as recorder:
-        while not recorder.standing.over:
-            engine = lay_out([recorder.standing], [next_deal(recorder.standing, 1)])
-            while not engine.over()[0]:
-                engine.step(engine.sample_legal(rng), autoreset=False)
-            recorder.append(Played(engine.record(0)))
