@@ -31,6 +31,7 @@ from domino_env.rules import Rules, get_rules
 FORMAT = 1  # of the folder; moves when an older version could not read it
 LATEST = "latest"
 _TENSORS = ("model.safetensors", "optimizer.safetensors")
+_MEMORY = "memory.safetensors"  # only where there is something in it
 _STATE = "state.json"
 
 
@@ -46,6 +47,7 @@ class Checkpoint:
     model: dict[str, Tensor]  # parameters, "actor.…" and "critic.…"
     optimizer: dict[str, Tensor]
     state: dict[str, Any]  # plain data
+    memory: dict[str, Tensor]  # what else its run goes on from; empty where there is nothing, or where not asked for
 
     @property
     def run(self) -> Path:
@@ -85,6 +87,7 @@ def save(
     optimizer: Mapping[str, Tensor],
     state: Mapping[str, Any],
     keep: int = 3,
+    memory: Mapping[str, Tensor] | None = None,
 ) -> Path:
     """Writes `<checkpoints>/<updates>/`, points `latest` at it, and removes all but the newest `keep` up to it.
 
@@ -97,7 +100,8 @@ def save(
     try:
         unfinished.mkdir(parents=True)
         sums = {}
-        for name, tensors in zip(_TENSORS, (model, optimizer), strict=True):
+        files = dict(zip(_TENSORS, (model, optimizer), strict=True)) | ({_MEMORY: memory} if memory else {})
+        for name, tensors in files.items():
             data = safetensors.torch.save({key: value.detach().cpu().clone() for key, value in tensors.items()})
             sums[name] = hashlib.sha256(data).hexdigest()
             _write(unfinished / name, data)
@@ -184,8 +188,8 @@ def load(folder: str | Path) -> Checkpoint:
         raise CheckpointError(f"{folder} has format {version!r}; this version reads format {FORMAT}")
     if not intact:
         raise CheckpointError(f"{folder}: {_STATE} was damaged or edited: its sum is another")
-    contents = []
-    for name in _TENSORS:
+    contents = {_MEMORY: dict[str, Tensor]()}
+    for name in (*_TENSORS, *([_MEMORY] if _MEMORY in sums else [])):
         try:
             data = (folder / name).read_bytes()
         except OSError as error:
@@ -193,10 +197,10 @@ def load(folder: str | Path) -> Checkpoint:
         if hashlib.sha256(data).hexdigest() != sums.get(name):
             raise CheckpointError(f"{folder}: {name} was damaged or edited: its sum is not the one in {_STATE}")
         try:
-            contents.append(safetensors.torch.load(data))
+            contents[name] = safetensors.torch.load(data)
         except SafetensorError as error:
             raise CheckpointError(f"{folder}: {name} cannot be read: {error}") from None
-    return Checkpoint(folder, contents[0], contents[1], state)
+    return Checkpoint(folder, contents[_TENSORS[0]], contents[_TENSORS[1]], state, contents[_MEMORY])
 
 
 def resolve(path: str | Path) -> Path:

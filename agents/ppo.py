@@ -13,21 +13,20 @@ the update). `torch.compile` is not used: at these sizes it takes longer to comp
 
 from __future__ import annotations
 
-import copy
-import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from agents.base import make_agent
+from agents.algorithms import BaseTrainer, RunConfig
 from agents.buffers import Rollout, gae, join
+from agents.learner import Learner, padded
 from agents.networks import (
     ILLEGAL,
     Critic,
@@ -44,7 +43,7 @@ from agents.networks import (
 from domino_env.engine import Engine, make_engine
 from domino_env.line import select_bit
 from domino_env.observation import layout_of
-from domino_env.rules import Rules, get_rules
+from domino_env.rules import Rules
 from domino_env.scoring import BLOCK, GUARD, OUT, Finished
 from domino_env.tiles import PASS
 
@@ -53,37 +52,13 @@ T = TypeVar("T")
 #: The deals of an update are always played in so many parts: the number of threads changes no result.
 PARTS = 2
 
-BETAS = (0.9, 0.999)  # of Adam
-
-MAX_WIDTH = 8192  # of a layer; what is wider is a slip of the keyboard, and would fill the memory
-
-_COUNTERS = ("updates", "decisions", "deals", "cpu_seconds", "seconds")
-
 
 @dataclass
-class PPOConfig:
+class PPOConfig(RunConfig):
     """Settings of a run; a YAML in configs/ holds only what differs."""
 
-    seed: int = 1  # of all chance in the run
-    runs_dir: str = "runs"  # where the run's folder is made
-    rules: str = "sport_book"  # a preset's name
-    rule_overrides: dict[str, Any] = field(default_factory=dict)  # fields of Rules
-    total_minutes: float = 10.0  # CPU time of training / threads: minutes by the clock where the cores are free
-    total_updates: int | None = None  # where given, it counts instead of total_minutes
-    checkpoint_every: float = 1.0  # in the unit of the total: minutes, or updates
-    keep_checkpoints: int = 3  # the newest that stay
-    evaluate_every: float = 0.5  # in the unit of the total
-    evaluate_boards: int = 500  # duplicate boards of an evaluation on the way
-    eval_boards: int = 4000  # duplicate boards of the evaluation at the end, others than on the way
-    # Boards of each evaluation whose moves are held against double-dummy; 0: none, as where Numba is not installed, and
-    # in games that the solver does not play.
-    dd_loss_boards: int = 64
-    opponents: list[str] = field(default_factory=lambda: ["random", "greedy", "club"])
-    device: str = "cpu"
-    threads: int = 2  # cores that are used; the result does not depend on it
-    precision: Literal["auto", "bf16", "float32"] = "auto"  # auto: bf16 where the processor has it
+    algorithm: Literal["ppo"] = "ppo"
     network: Literal["mlp", "public_private"] = "mlp"
-    hidden: list[int] = field(default_factory=lambda: [256, 256])
     critic_hidden: list[int] = field(default_factory=lambda: [256, 256])
     words: bool = False  # the networks also read the words of the game (domino_env/words.py); playing takes longer
     advantage: Literal["deal", "seat"] = "deal"
@@ -97,158 +72,26 @@ class PPOConfig:
     clip: float = 0.2
     gae_lambda: float = 0.5
     reward_scale: float = 20.0  # rewards are divided by it
-    max_grad_norm: float = 0.5
-    adam_eps: float = 1e-5
+
+    FIXED: ClassVar[tuple[str, ...]] = (*RunConfig.FIXED, "network", "critic_hidden", "words", "advantage")
 
     def __post_init__(self) -> None:
-        for key in ("keep_checkpoints", "threads", "deals", "epochs", "minibatch"):
-            if getattr(self, key) < 1:
-                raise ValueError(key, f"must be at least 1, got {getattr(self, key)}")
-        for key in ("total_minutes", "checkpoint_every", "evaluate_every", "learning_rate", "reward_scale"):
-            if getattr(self, key) <= 0:
-                raise ValueError(key, f"must be above 0, got {getattr(self, key)}")
-        for key in ("max_grad_norm", "adam_eps", "clip"):
-            if getattr(self, key) <= 0:
-                raise ValueError(key, f"must be above 0, got {getattr(self, key)}")
-        for key in ("seed", "learning_rate_end", "entropy_coef", "entropy_coef_end", "dd_loss_boards"):
-            if getattr(self, key) < 0:
-                raise ValueError(key, f"must not be negative, got {getattr(self, key)}")
-        for key in ("evaluate_boards", "eval_boards"):
-            if getattr(self, key) < 2:
-                raise ValueError(key, f"must be at least 2, for an interval, got {getattr(self, key)}")
-        for key in ("hidden", "critic_hidden"):
-            if not getattr(self, key) or min(getattr(self, key)) < 1:
-                raise ValueError(key, f"must be one width or more, each at least 1, got {getattr(self, key)}")
-        if self.total_updates is not None and self.total_updates < 1:
-            raise ValueError("total_updates", f"must be at least 1, got {self.total_updates}")
-        if not 0 <= self.gae_lambda <= 1:
-            raise ValueError("gae_lambda", f"must be in 0..1, got {self.gae_lambda}")
-        for key, most in (("seed", 2**63 - 1), ("deals", 2**20), ("minibatch", 2**20)):
-            if getattr(self, key) > most:
-                raise ValueError(key, f"must be at most {most}, got {getattr(self, key)}")
-        for key in ("hidden", "critic_hidden"):
-            if max(getattr(self, key)) > MAX_WIDTH:
-                raise ValueError(key, f"widths must be at most {MAX_WIDTH}, got {getattr(self, key)}")
-        if not self.runs_dir:
-            raise ValueError("runs_dir", 'must name a folder, got ""; the present one is "."')
-        if self.deals < PARTS:
-            raise ValueError("deals", f"must be at least {PARTS}, got {self.deals}")
-        try:
-            device = torch.device(self.device)
-        except RuntimeError:
-            raise ValueError("device", f"must be cpu or cuda, got {self.device!r}") from None
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ValueError("device", f"{self.device} is not there; this machine has cpu")
-        if device.type not in ("cpu", "cuda"):
-            raise ValueError("device", f"must be cpu or cuda, got {self.device!r}")
+        super().__post_init__()
+        self.at_least(1, "epochs", "minibatch")
+        self.at_least(PARTS, "deals")
+        self.at_most(2**20, "deals", "minibatch")
+        self.above(0, "learning_rate", "reward_scale", "clip")
+        self.not_negative("learning_rate_end", "entropy_coef", "entropy_coef_end")
+        self.within(0, 1, "gae_lambda")
+        self.widths("critic_hidden")
         rules = self.get_rules()
         if self.advantage == "deal" and rules.num_sides != 2:
             raise ValueError("advantage", f"deal needs two sides, {rules.name} has {rules.num_sides}; use seat")
         if self.network == "public_private" and "hand" not in layout_of(rules).slices:
             raise ValueError("network", f"public_private needs a hand, and {rules.name} has none; use mlp")
-        for name in self.opponents:  # now, not after an hour of training
-            if self.opponents.count(name) > 1:
-                raise ValueError("opponents", f"each is named once, {name} is not")
-            try:
-                make_agent(name, rules)
-            except ValueError as error:
-                raise ValueError("opponents", str(error)) from None
-
-    def get_rules(self) -> Rules:
-        """The game; ValueError("rules", why) for one that is not."""
-        try:
-            return get_rules(self.rules, **self.rule_overrides)
-        except (ValueError, TypeError) as error:
-            raise ValueError("rule_overrides" if self.rule_overrides else "rules", str(error)) from None
-
-    def dtype(self) -> torch.dtype:
-        """What the networks compute in; parameters, losses and optimisers are always float32."""
-        if self.precision == "auto":
-            cuda = torch.device(self.device).type == "cuda"
-            fast = torch.cuda.is_bf16_supported() if cuda else torch.cpu._is_avx512_bf16_supported()
-            return torch.bfloat16 if fast else torch.float32
-        return torch.bfloat16 if self.precision == "bf16" else torch.float32
 
 
 # -- learning --------------------------------------------------------------------------------------------------------
-
-
-def _flatten(module: nn.Module) -> tuple[Tensor, list[Tensor]]:
-    """Moves all parameters of a module into one vector; returns it, and a view of it for each parameter.
-
-    Each begins at a multiple of 64 bytes, so that it is read no slower for lying there.
-    """
-    parameters = list(module.parameters())
-    starts, size = [], 0
-    for parameter in parameters:
-        starts.append(size)
-        size += -(-parameter.numel() // 32) * 32
-    flat = torch.zeros(size, dtype=parameters[0].dtype, device=parameters[0].device)
-    views = [flat[s : s + p.numel()].view_as(p) for s, p in zip(starts, parameters, strict=True)]
-    for view, parameter in zip(views, parameters, strict=True):
-        view.copy_(parameter.detach())
-        parameter.data = view
-    return flat, views
-
-
-class Learner:
-    """A network and its optimiser. Parameters are one float32 vector; a copy in the arithmetic's type computes."""
-
-    def __init__(self, network: nn.Module, config: PPOConfig) -> None:
-        dtype = config.dtype()
-        self.network = network.to(config.device)  # float32: what is saved
-        self.flat, self._views = _flatten(self.network)
-        self.grad = torch.zeros_like(self.flat)
-        self._grads = _views_like(self.grad, self._views, self.flat)
-        self.fast = self.network  # what computes
-        self._fast_flat: Tensor | None = None
-        if dtype != torch.float32:
-            self.fast = copy.deepcopy(self.network).to(dtype)
-            self._fast_flat, _ = _flatten(self.fast)
-        self.parameters = list(self.fast.parameters())
-        self.max_grad_norm = config.max_grad_norm
-        self.eps = config.adam_eps
-        self.moments = (torch.zeros_like(self.flat), torch.zeros_like(self.flat))
-        self.steps = 0
-
-    def step(self, outputs: Tensor, grads: Tensor, learning_rate: float) -> float:
-        """A step of Adam (Kingma and Ba 2015) down the gradient whose part above `outputs` is `grads`.
-
-        Returns the gradient's norm before clipping. Adam is written out: importing torch.optim takes longer than a
-        short run, and one vector needs no more than these lines.
-        """
-        for into, grad in zip(self._grads, torch.autograd.grad(outputs, self.parameters, grads), strict=True):
-            into.copy_(grad)
-        norm = float(torch.linalg.vector_norm(self.grad))
-        if norm > self.max_grad_norm:
-            self.grad.mul_(self.max_grad_norm / norm)
-        self.steps += 1
-        mean, square = self.moments
-        mean.lerp_(self.grad, 1 - BETAS[0])
-        square.mul_(BETAS[1]).addcmul_(self.grad, self.grad, value=1 - BETAS[1])
-        scale = square.sqrt().div_(math.sqrt(1 - BETAS[1] ** self.steps)).add_(self.eps)
-        self.flat.addcdiv_(mean, scale, value=-learning_rate / (1 - BETAS[0] ** self.steps))
-        self.refresh()
-        return norm
-
-    def refresh(self) -> None:
-        """Brings the copy that computes up to date."""
-        if self._fast_flat is not None:
-            self._fast_flat.copy_(self.flat)
-
-    def named_moments(self) -> dict[str, Tensor]:
-        """Adam's moments of every parameter; not copies."""
-        names = [name for name, _ in self.network.named_parameters()]
-        return {
-            f"{kind}.{name}": view
-            for kind, moment in zip(("exp_avg", "exp_avg_sq"), self.moments, strict=True)
-            for name, view in zip(names, _views_like(moment, self._views, self.flat), strict=True)
-        }
-
-
-def _views_like(flat: Tensor, views: Sequence[Tensor], base: Tensor) -> list[Tensor]:
-    """Views of `flat` at the places that `views` have in `base`."""
-    return [flat.as_strided(v.shape, v.stride(), v.storage_offset() - base.storage_offset()) for v in views]
 
 
 @dataclass
@@ -293,28 +136,16 @@ def surrogate(
         )
 
 
-def _padded(rows: npt.NDArray[np.uint8], multiple: int) -> npt.NDArray[np.uint8]:
-    """The rows, and rows of zeros up to a multiple.
-
-    For every new number of rows the CPU library builds and keeps a matrix product of its own; with few numbers playing
-    takes half the time, and a run a gigabyte less.
-    """
-    padded = np.zeros((-(-len(rows) // multiple) * multiple, rows.shape[1]), np.uint8)
-    padded[: len(rows)] = rows
-    return padded
-
-
 # -- training --------------------------------------------------------------------------------------------------------
 
 
-class Trainer:
+class Trainer(BaseTrainer):
     """A run of PPO: networks, optimisers and counters. `update()` plays and learns once."""
 
     def __init__(self, config: PPOConfig) -> None:
         self._intraop = torch.get_num_threads()
         torch.set_num_threads(1)  # here and in each thread: cores are shared out by task, not within an operation
-        self.config = config
-        self.rules = config.get_rules()
+        super().__init__(config)
         self.device = torch.device(config.device)
         self.dtype = config.dtype()
         sizes = [config.deals // PARTS + (p < config.deals % PARTS) for p in range(PARTS)]
@@ -325,12 +156,7 @@ class Trainer:
         self.central = config.advantage == "deal"
         inputs = input_bits(self.rules, config.words) + (32 * (self.rules.seats - 1) if self.central else 0)
         self.critic = Learner(Critic(inputs, config.critic_hidden, generator), config)
-        self.updates = 0  # so far, from the run's start; so are the next four
-        self.decisions = 0  # learned from
-        self.deals = 0
-        self.cpu_seconds = 0.0  # of training, all threads together
-        self.seconds = 0.0  # of training, by the clock
-        self._learners = {"actor": self.actor, "critic": self.critic}
+        self.learners = {"actor": self.actor, "critic": self.critic}
         self._pool = ThreadPoolExecutor(config.threads, "ppo", initializer=torch.set_num_threads, initargs=(1,))
 
     def close(self) -> None:
@@ -338,39 +164,9 @@ class Trainer:
         self._pool.shutdown()
         torch.set_num_threads(self._intraop)
 
-    @property
-    def progress(self) -> float:
-        """How much of the run is behind us, 0..1."""
-        total = self.config.total_updates or self.config.total_minutes
-        return min(1.0, self.elapsed / total)
-
-    @property
-    def elapsed(self) -> float:
-        """How long the run is, in the unit of its total: updates, or minutes of CPU time a thread."""
-        config = self.config
-        return self.updates if config.total_updates is not None else self.cpu_seconds / (60 * config.threads)
-
     def policy(self, name: str = "policy") -> Policy:
         """The agent that the present network is; it goes on learning with the network."""
         return Policy(self.actor.network, self.rules, name, words=self.config.words)
-
-    # -- keeping --
-
-    def model(self) -> dict[str, Tensor]:
-        """The parameters by name; they are the trainer's own, not copies."""
-        return {
-            f"{who}.{name}": tensor
-            for who, learner in self._learners.items()
-            for name, tensor in learner.network.state_dict().items()
-        }
-
-    def optimizer(self) -> dict[str, Tensor]:
-        """The optimisers' moments by name; not copies."""
-        return {
-            f"{who}.{name}": tensor
-            for who, learner in self._learners.items()
-            for name, tensor in learner.named_moments().items()
-        }
 
     def describe(self) -> dict[str, Any]:
         """What one must know to build the actor again, as plain data."""
@@ -379,19 +175,6 @@ class Trainer:
             "network": config.network, "hidden": config.hidden, "words": config.words,
             "bits": input_bits(self.rules, config.words), "actions": self.rules.num_actions,
         }  # fmt: skip
-
-    def counters(self) -> dict[str, Any]:
-        """All that counts on, as plain data."""
-        counts = {name: getattr(self, name) for name in _COUNTERS}
-        return counts | {f"{who}_steps": learner.steps for who, learner in self._learners.items()}
-
-    def restore(self, counters: dict[str, Any]) -> None:
-        """Goes on from these counters, after `model()` and `optimizer()` have been filled."""
-        for name in _COUNTERS:
-            setattr(self, name, type(getattr(self, name))(counters[name]))
-        for who, learner in self._learners.items():
-            learner.steps = int(counters[f"{who}_steps"])
-            learner.refresh()
 
     # -- one update --
 
@@ -484,7 +267,7 @@ class Trainer:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Samples an action for each observation; (n,) actions and (n,) their log-probabilities."""
         with torch.inference_mode():
-            logits = self.actor.fast(to_bits(_padded(obs, 64), self.dtype, self.device))[: len(obs)]
+            logits = self.actor.fast(to_bits(padded(obs, 64), self.dtype, self.device))[: len(obs)]
             policy = MaskedCategorical(logits, to_mask(legal, self.rules.num_actions, self.device))
             action = policy.sample(torch.from_numpy(uniforms).to(self.device))
             return action.cpu().numpy(), policy.log_prob(action).cpu().numpy()
@@ -502,7 +285,7 @@ class Trainer:
         bounds = np.cumsum([0, *(len(ply[0]) for ply in plies)]).tolist()
         block = self.config.minibatch
         with torch.inference_mode():
-            x = _padded(self._critic_input(obs, hidden), block)
+            x = padded(self._critic_input(obs, hidden), block)
             bits = [to_bits(x[i : i + block], self.dtype, self.device) for i in range(0, len(x), block)]
             values = torch.cat([self.critic.fast(one) for one in bits])[: len(obs)].float().cpu().numpy()
         rewards = rewards / np.float32(self.config.reward_scale)

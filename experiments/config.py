@@ -7,6 +7,7 @@ dataclass is a nested mapping; on the command line its keys are written with dot
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import math
@@ -132,6 +133,26 @@ def load(
             nested = {part: nested}
         _merge(data, nested, source, origin, "", cls)
     return _build(cls, data, base, origin, "")
+
+
+def peek(path: str | Path | None, overrides: Sequence[str], key: str, default: Any) -> tuple[Any, str]:
+    """What a file and words over it say of one top-level key, before it is known to what class they belong.
+
+    Returns:
+        The value, and where it stands. What is wrong elsewhere is left to `load`.
+    """
+    value, source = default, "defaults"
+    if path is not None:
+        with contextlib.suppress(UnicodeDecodeError):
+            content = _parse(Path(path).read_text(encoding="utf-8"), str(path))
+            if isinstance(content, dict) and key in content:
+                value, source = content[key], str(path)
+    for word in overrides:
+        name, sign, text = word.partition("=")
+        if sign and name.strip() == key:
+            source = f'command line "{word}"'
+            value = _parse(text, source)
+    return value, source
 
 
 def dump(config: Any) -> str:

@@ -26,9 +26,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from agents import checkpoint
+from agents.algorithms import BaseTrainer, RunConfig, config_class, make_trainer
 from agents.base import decide
 from agents.checkpoint import CheckpointError
-from agents.ppo import PPOConfig, Trainer
 from agents.search.losses import check as check_solver
 from domino_env.deals import Streams
 from domino_env.engine import make_engine
@@ -43,11 +43,11 @@ from experiments.metrics import Metrics, opponent_tag, run_folder
 #: Seeds of the duplicate boards: those of the end are never looked at on the way.
 WAY_BOARDS, END_BOARDS = 1, 2
 
+#: Figures of an update that are arrays; they are logged at evaluations.
+HISTOGRAMS = ("policy/entropy",)
+
 #: Deals that the policy plays against itself at an evaluation, to be looked at.
 SAMPLE_DEALS = 256
-
-#: What a resume cannot change: another game or network, or what the run's folder is called by and where it lies.
-_FIXED = ("seed", "runs_dir", "rules", "rule_overrides", "network", "hidden", "critic_hidden", "words", "advantage")
 
 
 def train(
@@ -56,7 +56,7 @@ def train(
     """Train a run to its end and evaluate it.
 
     Args:
-        config_path: a YAML file; None: the defaults of `PPOConfig`. A resumed run keeps its own config.
+        config_path: a YAML file; None: the defaults of the algorithm. A resumed run keeps its own config.
         overrides: "key=value" words over it.
         resume: a run folder or one of its checkpoints to go on from, in its own folder.
         json: print nothing on standard output.
@@ -69,15 +69,18 @@ def train(
         KeyboardInterrupt: Ctrl-C, after saving.
     """
     if resume is None:
-        config = configs.load(config_path, overrides, PPOConfig)
+        config = load_config(config_path, overrides)
         found = None
     else:
         found = checkpoint.resume(resume, lambda error: print(f"refused: {error}", file=sys.stderr))
         config = _resumed(found, overrides)
-    trainer = Trainer(config)
+    trainer = make_trainer(config)
     try:
         if found is None:
-            run = _Run(_new_folder(config, "ppo" if config_path is None else Path(config_path).stem), trainer)
+            run = _Run(
+                _new_folder(config, trainer.config.algorithm if config_path is None else Path(config_path).stem),
+                trainer,
+            )
         else:
             _restore(trainer, found)
             run = _Run(_old_folder(config, found), trainer)
@@ -109,7 +112,21 @@ def train(
     return result
 
 
-def _new_folder(config: PPOConfig, name: str) -> Path:
+def load_config(path: str | Path | None, overrides: Sequence[str]) -> RunConfig:
+    """The config of a run, of the class that its `algorithm` names; ppo where it names none.
+
+    Raises:
+        ConfigError, OSError: as `experiments.config.load`.
+    """
+    said, source = configs.peek(path, overrides, "algorithm", "ppo")
+    try:
+        cls = config_class(said)
+    except ValueError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    return configs.load(path, overrides, cls)
+
+
+def _new_folder(config: RunConfig, name: str) -> Path:
     try:
         return run_folder(config.runs_dir, name, config.seed)
     except OSError as error:
@@ -117,32 +134,36 @@ def _new_folder(config: PPOConfig, name: str) -> Path:
         raise ConfigError(f"runs_dir={config.runs_dir}: {why}") from None
 
 
-def _old_folder(config: PPOConfig, found: checkpoint.Checkpoint) -> Path:
+def _old_folder(config: RunConfig, found: checkpoint.Checkpoint) -> Path:
     """The folder of a run as its start called it; in full where it was moved or we are elsewhere."""
     folder = Path(config.runs_dir) / found.run.name
     return folder if folder.is_dir() and folder.samefile(found.run) else found.run
 
 
-def _resumed(found: checkpoint.Checkpoint, overrides: Sequence[str]) -> PPOConfig:
+def _resumed(found: checkpoint.Checkpoint, overrides: Sequence[str]) -> RunConfig:
     """The config that a checkpoint was trained by, with `overrides` over it."""
     saved = found.state.get("config")
-    if found.state.get("algorithm") != "ppo" or not isinstance(saved, dict):
-        raise CheckpointError(f"{found.folder} is no checkpoint of ppo, it is of {found.state.get('algorithm')!r}")
-    config = configs.load(None, overrides, PPOConfig, saved=saved, source=str(found.folder / "state.json"))
+    try:
+        cls = config_class(found.state.get("algorithm"))
+    except ValueError as error:
+        raise CheckpointError(f"{found.folder}: {error}") from None
+    if not isinstance(saved, dict):
+        raise CheckpointError(f"{found.folder} does not say by what config it was trained")
+    config = configs.load(None, overrides, cls, saved=saved, source=str(found.folder / "state.json"))
     now = configs.as_dict(config)
-    for key in _FIXED:
+    for key in config.FIXED:
         if now[key] != saved.get(key, now[key]):
             raise ConfigError(f"{key}={now[key]} cannot be changed on resume; {found.run} has {saved[key]}")
     return config
 
 
-def _restore(trainer: Trainer, found: checkpoint.Checkpoint) -> None:
+def _restore(trainer: BaseTrainer, found: checkpoint.Checkpoint) -> None:
     if found.rules != trainer.rules:
         raise CheckpointError(f"{found.folder} was trained for other rules than {trainer.rules.name}")
     checkpoint.fill(trainer.model(), found.model, str(found.folder))
     checkpoint.fill(trainer.optimizer(), found.optimizer, str(found.folder))
     try:
-        trainer.restore(found.state["counters"])
+        trainer.restore(found.state["counters"], found.memory)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{found.folder}: its counters are not complete: {error}") from None
 
@@ -150,7 +171,7 @@ def _restore(trainer: Trainer, found: checkpoint.Checkpoint) -> None:
 class _Run:
     """A run folder, its trainer, and what becomes of a Ctrl-C."""
 
-    def __init__(self, folder: Path, trainer: Trainer) -> None:
+    def __init__(self, folder: Path, trainer: BaseTrainer) -> None:
         self.folder = folder
         self.trainer = trainer
         self.saved: Path | None = None  # the newest checkpoint
@@ -179,7 +200,7 @@ class _Run:
             return
         config = trainer.config
         state = {
-            "algorithm": "ppo",
+            "algorithm": config.algorithm,
             "config": configs.as_dict(config),
             "rules": checkpoint.describe_rules(trainer.rules),
             "policy": trainer.describe(),
@@ -195,6 +216,7 @@ class _Run:
             trainer.optimizer(),
             state,
             config.keep_checkpoints,
+            trainer.memory(),
         )
         self._saved_updates = trainer.updates
 
@@ -246,7 +268,7 @@ def _train(run: _Run, metrics: Metrics) -> None:
             with run.undisturbed():
                 figures = trainer.update()
                 step = trainer.decisions
-                entropies = figures.pop("policy/entropy")
+                histograms = {tag: figures.pop(tag) for tag in HISTOGRAMS if tag in figures}
                 metrics.scalars(figures, step)  # type: ignore[arg-type]
                 trainer.cpu_seconds += time.process_time() - cpu
                 trainer.seconds += time.perf_counter() - wall
@@ -263,7 +285,8 @@ def _train(run: _Run, metrics: Metrics) -> None:
             bar.update(task, completed=trainer.progress, figures=rate)
             if trainer.elapsed - last_look >= config.evaluate_every and trainer.progress < 1:
                 last_look = trainer.elapsed
-                metrics.histogram("policy/entropy", entropies, step)
+                for tag, values in histograms.items():
+                    metrics.histogram(tag, values, step)
                 said = _look(run, metrics)
                 console.print(f"{trainer.seconds / 60:6.1f} min  {rate}  {said}", highlight=False)
         with run.undisturbed():
@@ -324,7 +347,7 @@ def _log_deals(run: _Run, metrics: Metrics) -> None:
     metrics.scalars({f"words/{name}": value for name, value in words.items()}, trainer.decisions)
 
 
-def sample_deals(trainer: Trainer, number: int, deals: int) -> tuple[dict[str, Any], np.ndarray]:
+def sample_deals(trainer: BaseTrainer, number: int, deals: int) -> tuple[dict[str, Any], np.ndarray]:
     """Deals that the present policy plays against itself; the first is the same however many there are.
 
     Args:

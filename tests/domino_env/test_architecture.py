@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("domino_env", "agents", "experiments")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-LEARNING = ("networks", "buffers", "ppo", "checkpoint")  # the files of agents/ that may need torch
+LEARNING = ("algorithms", "buffers", "checkpoint", "learner", "networks", "ppo")  # files of agents/ that may need torch
 
 
 def modules_in(source: str, package: str) -> set[str]:
