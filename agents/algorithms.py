@@ -37,6 +37,7 @@ class RunConfig:
     runs_dir: str = "runs"  # where the run's folder is made
     rules: str = "sport_book"  # a preset's name
     rule_overrides: dict[str, Any] = field(default_factory=dict)  # fields of Rules
+    start: str | None = None  # a run or checkpoint of the same networks, whose parameters are the first; None: chance
     total_minutes: float = 10.0  # CPU time of training / threads: minutes by the clock where the cores are free
     total_updates: int | None = None  # where given, it counts instead of total_minutes
     checkpoint_every: float = 1.0  # in the unit of the total: minutes, or updates

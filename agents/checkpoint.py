@@ -25,6 +25,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from agents.algorithms import BaseTrainer
 from agents.networks import NETWORKS, CentralCritic, Critic, Policy, input_bits, make_actor
 from domino_env.rules import Rules, get_rules
 
@@ -269,6 +270,18 @@ def fill(into: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) 
     with torch.no_grad():
         for name, target in into.items():
             target.copy_(tensors[name])
+
+
+def begin(trainer: BaseTrainer, folder: str | Path) -> None:
+    """Makes the parameters of another run the first ones of this; optimisers and counters begin anew.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used, is of other rules, or its networks are others.
+    """
+    checkpoint, _ = _of_game(folder, trainer.rules)
+    fill(trainer.model(), checkpoint.model, str(folder))
+    for learner in trainer.learners.values():
+        learner.refresh()
 
 
 def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample: bool = False) -> Policy:

@@ -77,10 +77,10 @@ def train(
     trainer = make_trainer(config)
     try:
         if found is None:
-            run = _Run(
-                _new_folder(config, trainer.config.algorithm if config_path is None else Path(config_path).stem),
-                trainer,
-            )
+            if config.start is not None:
+                checkpoint.begin(trainer, config.start)
+            name = trainer.config.algorithm if config_path is None else Path(config_path).stem
+            run = _Run(_new_folder(config, name), trainer)
         else:
             _restore(trainer, found)
             run = _Run(_old_folder(config, found), trainer)

@@ -363,3 +363,33 @@ def test_a_save_that_fails_on_the_way_is_a_warning_and_at_the_end_an_error(
     monkeypatch.setattr(checkpoint, "_write", lambda path, data: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(CheckpointError, match="could not be saved"):
         run(tmp_path, "total_updates=1", "opponents=[]")
+
+
+def test_start_takes_the_parameters_of_another_run(tmp_path: Path) -> None:
+    first = run(tmp_path, "total_updates=2")
+    begun = module.make_trainer(module.load_config(None, [*SMALL, "total_updates=2", "seed=5"]))
+    kept = {name: tensor.clone() for name, tensor in begun.model().items()}
+    checkpoint.begin(begun, first["run"])
+    saved = checkpoint.load(Path(first["run"]) / "checkpoints" / "latest").model
+    assert all(torch.equal(tensor, saved[name]) for name, tensor in begun.model().items())
+    assert any(not torch.equal(tensor, kept[name]) for name, tensor in begun.model().items())
+    assert begun.updates == 0
+    fast = begun.learners["actor"].fast
+    assert all(
+        torch.allclose(a.float(), b, atol=0.01) for a, b in zip(fast.parameters(), begun.policy().actor.parameters())
+    )
+    second = run(tmp_path, "total_updates=1", "learning_rate=1e-9", "learning_rate_end=1e-9", f"start={first['run']}")
+    last = checkpoint.load(Path(second["run"]) / "checkpoints" / "latest").model
+    assert all(torch.allclose(last[name], tensor, atol=1e-6) for name, tensor in saved.items())
+
+
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [("nowhere", "does not exist"), ("OTHER", "trained for"), ("WIDER", "expected")],
+)
+def test_start_refuses_what_does_not_fit(start: str, why: str, tmp_path: Path) -> None:
+    words = {"OTHER": ["rules=sport_club"], "WIDER": ["hidden=[16]"]}.get(start)
+    folder = run(tmp_path / "first", "total_updates=1", "opponents=[]", *words)["run"] if words else start
+    with pytest.raises(CheckpointError, match=why):
+        run(tmp_path / "second", "total_updates=1", f"start={folder}")
+    assert not (tmp_path / "second").exists()
