@@ -22,6 +22,11 @@ from domino_env.rules import Rules, get_rules
 #: name -> module, config class, trainer class. Modules are imported when one is asked for.
 _ALGORITHMS = {
     "ppo": ("agents.ppo", "PPOConfig", "Trainer"),
+    "expert": ("agents.expert", "ExpertConfig", "Trainer"),
+    "recurrent": ("agents.recurrent", "RecurrentConfig", "Trainer"),
+    "dqn": ("agents.dqn", "DQNConfig", "Trainer"),
+    "nfsp": ("agents.nfsp", "NFSPConfig", "Trainer"),
+    "imitation": ("agents.imitation", "ImitationConfig", "Trainer"),
 }
 ALGORITHMS = tuple(_ALGORITHMS)
 

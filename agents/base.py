@@ -28,6 +28,7 @@ __all__ = [
     "make_agent",
     "need_probabilities",
     "one_hot",
+    "options_of",
     "register_agent",
 ]
 
@@ -146,7 +147,16 @@ def _choices() -> str:
 
 
 def _build(name: str, text: str) -> Agent:
-    factory = _REGISTRY[name][0]
+    return call_factory(name, _REGISTRY[name][0], options_of(f"{name}:{text}"))
+
+
+def options_of(word: str) -> dict[str, Any]:
+    """The options in the name of an agent: "club:cut_opponents=2,repeat_partner=0" or "club".
+
+    Raises:
+        ValueError: they are not written so.
+    """
+    name, _, text = word.partition(":")
     options: dict[str, Any] = {}
     for part in text.split(",") if text else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
@@ -155,7 +165,7 @@ def _build(name: str, text: str) -> Agent:
                 f"options of an agent are written {name}:option=value,option=value, each once; not {part!r}"
             )
         options[key] = _value(value)
-    return call_factory(name, factory, options)
+    return options
 
 
 def call_factory(name: str, factory: Factory, options: dict[str, Any]) -> Agent:

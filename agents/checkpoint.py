@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from agents.algorithms import BaseTrainer
-from agents.networks import NETWORKS, CentralCritic, Critic, Policy, input_bits, make_actor
+from agents.networks import NETWORKS, RECURRENT, CentralCritic, Critic, Policy, input_bits, make_actor
 from domino_env.rules import Rules, get_rules
 
 FORMAT = 1  # of the folder; moves when an older version could not read it
@@ -284,6 +284,29 @@ def begin(trainer: BaseTrainer, folder: str | Path) -> None:
         learner.refresh()
 
 
+def slim(folder: str | Path, out: str | Path) -> Path:
+    """Writes the networks of a checkpoint, without optimisers and memory, as a checkpoint that plays: `out`.
+
+    Raises:
+        CheckpointError: there is none, it cannot be used, or `out` cannot be written.
+    """
+    found, out = load(resolve(folder)), Path(out)
+    state = {key: value for key, value in found.state.items() if key not in ("format", "sha256")}
+    # The config names folders of the machine that trained it.
+    state["config"] = {key: value for key, value in state["config"].items() if key not in ("runs_dir", "start")}
+    unfinished = out.with_name(f".{out.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        save(unfinished, 0, found.model, {}, state)
+        for name in (*_TENSORS, _STATE):
+            out.mkdir(parents=True, exist_ok=True)
+            (unfinished / LATEST / name).replace(out / name)
+    except OSError as error:
+        raise CheckpointError(f"{out} could not be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return out
+
+
 def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample: bool = False) -> Policy:
     """The agent that was saved.
 
@@ -301,22 +324,42 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
         raise CheckpointError(f"{folder}: {_STATE} does not say what network it holds")
     if said.get("network") not in NETWORKS:
         raise CheckpointError(f"{folder}: network {said.get('network')!r} is not known; known: {', '.join(NETWORKS)}")
-    words = said.get("words", False)
-    if not isinstance(words, bool):
-        raise CheckpointError(f"{folder}: {_STATE} says words={words!r}; it is true or false")
-    for key, number in (("bits", input_bits(trained, words)), ("actions", trained.num_actions)):
+    words, choices = said.get("words", False), said.get("choices", False)
+    for key, flag in (("words", words), ("choices", choices)):
+        if not isinstance(flag, bool):
+            raise CheckpointError(f"{folder}: {_STATE} says {key}={flag!r}; it is true or false")
+    for key, number in (("bits", input_bits(trained, words, choices)), ("actions", trained.num_actions)):
         if said.get(key) != number:
             raise CheckpointError(f"{folder}: its network has {said.get(key)} {key}, this version has {number}")
     hidden = said.get("hidden")
     if not _are_widths(hidden):
         raise CheckpointError(f"{folder}: its network has widths {hidden!r}; they are a list of whole numbers above 0")
+    state = said.get("state", 0)
+    if said["network"] in RECURRENT and not _are_widths([state]):
+        raise CheckpointError(f"{folder}: its memory has width {state!r}; it is a whole number above 0")
+    temperature = said.get("temperature", 1.0)
+    if not _is_scale(temperature):
+        raise CheckpointError(f"{folder}: {_STATE} says temperature={temperature!r}; it is a number above 0")
     try:
-        actor = make_actor(said["network"], trained, hidden, torch.Generator(), words)
+        actor = make_actor(said["network"], trained, hidden, torch.Generator(), words, state, choices)
     except ValueError as error:
         raise CheckpointError(f"{folder}: {error}") from None
     ours = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
-    fill(ours, {name: t for name, t in checkpoint.model.items() if name.startswith("actor.")}, str(folder))
-    return Policy(actor.requires_grad_(False), trained, str(folder), sample=sample, words=words)
+    beside = "actor.owners."  # the head of agents/owner.py, which plays no part at the table
+    fill(
+        ours,
+        {n: t for n, t in checkpoint.model.items() if n.startswith("actor.") and not n.startswith(beside)},
+        str(folder),
+    )
+    return Policy(
+        actor.requires_grad_(False),
+        trained,
+        str(folder),
+        sample=sample,
+        words=words,
+        choices=choices,
+        temperature=float(temperature),
+    )
 
 
 def load_critic(folder: str | Path, rules: str | Rules | None = None) -> CentralCritic:
@@ -344,7 +387,7 @@ def load_critic(folder: str | Path, rules: str | Rules | None = None) -> Central
     hidden, scale = config.get("critic_hidden"), config.get("reward_scale")
     if not _are_widths(hidden):
         raise CheckpointError(f"{folder}: its critic has widths {hidden!r}; they are a list of whole numbers above 0")
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < math.inf:
+    if not _is_scale(scale):
         raise CheckpointError(f"{folder}: {_STATE} says reward_scale={scale!r}; it is a number above 0")
     network = Critic(CentralCritic.inputs(trained), hidden, torch.Generator())
     ours = {f"critic.{name}": tensor for name, tensor in network.state_dict().items()}
@@ -359,6 +402,10 @@ def _of_game(folder: str | Path, rules: str | Rules | None) -> tuple[Checkpoint,
     if rules is not None and (wanted := get_rules(rules)) != trained:
         raise CheckpointError(f"{folder} was trained for {trained.title}, not for {wanted.title}")
     return checkpoint, trained
+
+
+def _is_scale(number: Any) -> TypeGuard[float]:
+    return not isinstance(number, bool) and isinstance(number, int | float) and 0 < number < math.inf
 
 
 def _are_widths(hidden: Any) -> TypeGuard[list[int]]:

@@ -2,7 +2,7 @@
 
 All networks read bits. `MLP` reads an observation as it is. `PublicPrivate` reads what everyone sees in one branch
 and the own hand in another, multiplies the two and gives logits: to ask "what would you play with that hand?" of many
-hands costs only the private branch.
+hands costs only the private branch. `Recurrent` puts a memory of the public events before either.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from domino_env.choices import num_bytes, packed as packed_choices
 from domino_env.decisions import Decisions
 from domino_env.line import LineEngine
 from domino_env.observation import Layout, layout_of, unpack
@@ -32,7 +33,10 @@ ILLEGAL = torch.finfo(torch.float32).min
 #: The bfloat16 number 1 as a 16-bit pattern; a bit times this is the bit as bfloat16.
 _ONE = 0x3F80
 
-NETWORKS = ("mlp", "public_private")
+NETWORKS = ("mlp", "public_private", "gru", "gru_public_private")
+RECURRENT = ("gru", "gru_public_private")  # those that remember the public events of a deal
+
+EVENT_BITS = 64  # that a memory reads of one event
 
 
 # -- bits ------------------------------------------------------------------------------------------------------------
@@ -108,9 +112,15 @@ def mirrored(actions: npt.NDArray[np.int64], flipped: npt.NDArray[np.bool_]) -> 
 # -- the words of the game -------------------------------------------------------------------------------------------
 
 
-def input_bits(rules: Rules, words: bool) -> int:
-    """Bits that a network reads of one decision: the observation, and whole bytes of the words where it reads them."""
-    return layout_of(rules).size + (-(-len(feature_names(rules)) // 8) * 8 if words else 0)
+def input_bits(rules: Rules, words: bool, choices: bool = False) -> int:
+    """Bits that a network reads of one decision: the observation, and whole bytes of words and choices if it does."""
+    more = -(-len(feature_names(rules)) // 8) * 8 if words else 0
+    return layout_of(rules).size + more + (choice_bits(rules) if choices else 0)
+
+
+def choice_bits(rules: Rules) -> int:
+    """Bits of the choices (domino_env/choices.py)."""
+    return 8 * num_bytes(rules)
 
 
 def with_words(
@@ -126,6 +136,70 @@ def with_words(
     """
     words = np.packbits(features(history, rules, leader), axis=1, bitorder="little")
     return np.concatenate([obs, words], axis=1)
+
+
+def with_choices(obs: npt.NDArray[np.uint8], history: npt.NDArray[np.int16], rules: Rules) -> npt.NDArray[np.uint8]:
+    """Packed observations, and words, and behind them the choices, which do not depend on how the line is turned.
+
+    Args:
+        obs: (N, nbytes); history: (N, T) public events as the same seats see them.
+
+    Returns:
+        (N, nbytes + bytes of the choices) uint8.
+    """
+    return np.concatenate([obs, packed_choices(history, rules)], axis=1)
+
+
+# -- the public events -----------------------------------------------------------------------------------------------
+
+_TILE, _PASS, _LOW, _HIGH, _COVERED, _WHO = 0, 28, 29, 36, 43, 50  # where the parts of an event begin among its bits
+
+
+def _event_table() -> npt.NDArray[np.uint64]:
+    """left << 9 | right << 6 | action -> the bits of an event but its seat: (4096,) uint64."""
+    code = np.arange(1 << 12)
+    left, right, action = code >> 9, code >> 6 & 7, code & 63
+
+    def bit(at: int, number: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+        return np.where(there, np.uint64(1) << (at + number).astype(np.uint64), np.uint64(0))
+
+    lays, line = action < PASS, left < 7
+    covered = np.where(action < NUM_TILES, left, right)
+    return cast(
+        npt.NDArray[np.uint64],
+        bit(_TILE, action % NUM_TILES, lays)
+        | bit(_PASS, 0 * action, action == PASS)
+        | bit(_LOW, np.minimum(left, right), line)
+        | bit(_HIGH, np.maximum(left, right), line)
+        | bit(_COVERED, covered, lays & line),
+    )
+
+
+_EVENT = _event_table()
+
+
+def event_words(who: npt.NDArray[np.integer], event: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+    """Public events of a game on an open line, as a memory reads them: the bits of a word each.
+
+    They say who acted, the tile laid or that it was a pass, the smaller and the larger end before, and which suit the
+    tile was laid on; nothing in them depends on how the line is turned.
+
+    Args:
+        who: (...) seat, clockwise from the leader of the deal; event: (...) left << 9 | right << 6 | action.
+    """
+    return cast(npt.NDArray[np.uint64], _EVENT.take(event) | np.uint64(1 << _WHO) << who.astype(np.uint64))
+
+
+def history_words(history: npt.NDArray[np.int16], seats: int) -> npt.NDArray[np.uint64]:
+    """The words of whole histories, whoever views them: (N, T) int16 -> (N, T) uint64, 0 where there is no event."""
+    seat = history >> 12  # clockwise from the viewer; the first event is the leader's
+    return event_words((seat - seat[:, :1]) % seats, history & 0xFFF) * (history >= 0)
+
+
+def to_events(words: npt.NDArray[np.uint64], dtype: torch.dtype, device: torch.device | str = "cpu") -> Tensor:
+    """(...) uint64 words of events as (..., EVENT_BITS) numbers 0 and 1 of a float type."""
+    packed = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8).reshape(-1, EVENT_BITS // 8)
+    return to_bits(packed, dtype, device).view(*words.shape, EVENT_BITS)
 
 
 # -- the masked categorical ------------------------------------------------------------------------------------------
@@ -213,15 +287,27 @@ def _torso(inputs: int, hidden: Sequence[int], generator: torch.Generator) -> nn
 
 
 class MLP(nn.Module):
-    """Observation, and words, (N, bits) -> logits (N, actions)."""
+    """Observation, and words, and `state` numbers of a memory (N, bits + state) -> logits (N, actions)."""
 
-    def __init__(self, rules: Rules, hidden: Sequence[int], generator: torch.Generator, words: bool = False) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        hidden: Sequence[int],
+        generator: torch.Generator,
+        words: bool = False,
+        state: int = 0,
+        choices: bool = False,
+    ) -> None:
         super().__init__()
-        self.torso = _torso(input_bits(rules, words), hidden, generator)
+        self.torso = _torso(input_bits(rules, words, choices) + state, hidden, generator)
         self.head = Dense(hidden[-1], rules.num_actions, False, 0.01, generator)
 
+    def features(self, x: Tensor) -> Tensor:
+        """(N, width) the last layer before the head."""
+        return cast(Tensor, self.torso(x))
+
     def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.head(self.torso(x)))
+        return cast(Tensor, self.head(self.features(x)))
 
     # The first layer adds up what the bits of the hand and all others put in, so a hand costs little more than the
     # layers after it where what all see is the same. Of games whose observation begins with the hand.
@@ -246,10 +332,19 @@ class MLP(nn.Module):
 class PublicPrivate(nn.Module):
     """Observation, and words, (N, bits) -> logits (N, actions) = head(public(what all see) * private(own hand)).
 
-    For the games on an open line: in a blind one nobody holds a hand of its own.
+    With `state` that many numbers of a memory stand behind the bits; all see them. For the games on an open line: in a
+    blind one nobody holds a hand of its own.
     """
 
-    def __init__(self, rules: Rules, hidden: Sequence[int], generator: torch.Generator, words: bool = False) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        hidden: Sequence[int],
+        generator: torch.Generator,
+        words: bool = False,
+        state: int = 0,
+        choices: bool = False,
+    ) -> None:
         super().__init__()
         hand = layout_of(rules).slices.get("hand")
         if hand is None:
@@ -257,7 +352,7 @@ class PublicPrivate(nn.Module):
         if hand.start != 0:
             raise ValueError(f"the hand must be the first slice of the layout, it begins at bit {hand.start}")
         self.split = hand.stop
-        self.public_torso = _torso(input_bits(rules, words) - self.split, hidden, generator)
+        self.public_torso = _torso(input_bits(rules, words, choices) + state - self.split, hidden, generator)
         self.private_torso = _torso(self.split, hidden, generator)
         self.head = Dense(hidden[-1], rules.num_actions, False, 0.01, generator)
 
@@ -273,8 +368,104 @@ class PublicPrivate(nn.Module):
         """(N, actions) logits of the two branches."""
         return cast(Tensor, self.head(public * private))
 
+    def features(self, x: Tensor) -> Tensor:
+        """(N, width) the last layer before the head."""
+        return self.public(x) * self.private(x[:, : self.split].contiguous())
+
     def forward(self, x: Tensor) -> Tensor:
-        return self.join(self.public(x), self.private(x[:, : self.split].contiguous()))
+        return cast(Tensor, self.head(self.features(x)))
+
+
+class TableMemory(nn.Module):
+    """What has happened at a table: a gated recurrent unit (Cho and others 2014) over its public events.
+
+    It stands in the frame of the table, seats counted from the leader, so one state serves all seats. Before the first
+    event the state is 0. The gates are those of `torch.nn.GRU`.
+    """
+
+    BLOCK = 256  # rows that `recall` works on at once
+
+    def __init__(self, width: int, seats: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.width, self.seats = width, seats
+
+        def gates(inputs: int) -> nn.Parameter:
+            each = [torch.empty(width, inputs, dtype=torch.float64) for _ in range(3)]  # reset, update, new
+            return nn.Parameter(torch.cat([nn.init.orthogonal_(one, generator=generator) for one in each]).float())
+
+        self.weight_ih, self.weight_hh = gates(EVENT_BITS), gates(width)
+        self.bias_ih, self.bias_hh = nn.Parameter(torch.zeros(3 * width)), nn.Parameter(torch.zeros(3 * width))
+
+    def start(self, count: int) -> Tensor:
+        """(count, width) the states of deals that begin."""
+        return self.weight_ih.new_zeros(count, self.width)
+
+    def step(self, events: Tensor, state: Tensor) -> Tensor:
+        """One event on: (N, EVENT_BITS), (N, width) -> (N, width); `state` is left as it is."""
+        return torch.gru_cell(events, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+
+    def run(self, events: Tensor) -> Tensor:
+        """Deals from their beginning: events (T, N, EVENT_BITS) -> states (T + 1, N, width), [t] after t events.
+
+        T is at least 1.
+        """
+        start = self.start(events.shape[1])[None]
+        weights: list[Tensor] = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
+        states, _ = torch.gru(events, start, weights, True, 1, 0.0, self.training, False, False)
+        return torch.cat([start, states])
+
+    def recall(self, history: npt.NDArray[np.int16], rows: int) -> Tensor:
+        """The states after histories.
+
+        It computes in blocks of one size, a step at a time, so that a row's state does not depend on the others.
+
+        Args:
+            history: (N, T) int16 public events as any seat sees them; rows: of the answer, N or more.
+        Returns:
+            (rows, width), on the device and of the type of the parameters; 0 in rows from N on.
+        """
+        length = (history >= 0).sum(axis=1)
+        words = history_words(history[:, : int(length.max(initial=0))], self.seats)
+        out = self.start(rows)
+        for begin in range(0, len(words), self.BLOCK):
+            block = np.zeros((self.BLOCK, words.shape[1]), np.uint64)
+            upto = len(words[begin : begin + self.BLOCK])
+            block[:upto] = words[begin : begin + upto]
+            last = int(length[begin : begin + upto].max())
+            there = torch.from_numpy(block.T != 0).to(out.device)[:, :, None]
+            state = self.start(self.BLOCK)
+            for t in range(last):
+                events = to_events(block[:, t], out.dtype, out.device)
+                state = torch.where(there[t], self.step(events, state), state)
+            out[begin : begin + upto] = state[:upto]
+        return out
+
+
+class Recurrent(nn.Module):
+    """A memory of the public events, and an `MLP` or a `PublicPrivate` that also reads its state.
+
+    What it reads are bits and behind them the state, (N, bits + width); `memory` makes the states.
+    """
+
+    def __init__(self, memory: TableMemory, head: MLP | PublicPrivate) -> None:
+        super().__init__()
+        self.memory, self.head = memory, head
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, actions) logits of bits and states (N, bits + width)."""
+        return cast(Tensor, self.head(x))
+
+    def public(self, x: Tensor) -> Tensor:
+        """(N, width of the branch) of bits and states; the own hand is not read."""
+        return self.head.public(x)
+
+    def private(self, hands: Tensor) -> Tensor:
+        """(N, width of the branch) of own hands (N, 28)."""
+        return self.head.private(hands)
+
+    def join(self, public: Tensor, private: Tensor) -> Tensor:
+        """(N, actions) logits of the two."""
+        return self.head.join(public, private)
 
 
 class Critic(nn.Module):
@@ -290,18 +481,48 @@ class Critic(nn.Module):
 
 
 def make_actor(
-    kind: str, rules: Rules, hidden: Sequence[int], generator: torch.Generator, words: bool = False
+    kind: str,
+    rules: Rules,
+    hidden: Sequence[int],
+    generator: torch.Generator,
+    words: bool = False,
+    state: int = 0,
+    choices: bool = False,
 ) -> nn.Module:
-    """The policy network of a game called `kind`, "mlp" or "public_private"; with `words` it also reads these.
+    """The policy network of a game.
+
+    Args:
+        kind: one of NETWORKS.
+        words, choices: it also reads these.
+        state: numbers of the memory, in those that have one.
 
     Raises:
         ValueError: an unknown kind, or one that this game cannot have.
     """
+    if kind in RECURRENT:
+        return _make_recurrent(kind, rules, hidden, generator, words, state, choices)
     if kind == "mlp":
-        return MLP(rules, hidden, generator, words)
+        return MLP(rules, hidden, generator, words, choices=choices)
     if kind == "public_private":
-        return PublicPrivate(rules, hidden, generator, words)
+        return PublicPrivate(rules, hidden, generator, words, choices=choices)
     raise ValueError(f"unknown network {kind!r}; choose from {', '.join(NETWORKS)}")
+
+
+def _make_recurrent(
+    kind: str,
+    rules: Rules,
+    hidden: Sequence[int],
+    generator: torch.Generator,
+    words: bool,
+    state: int,
+    choices: bool,
+) -> Recurrent:
+    if rules.rows:
+        raise ValueError(f"network {kind} is for games on an open line, and {rules.name} is blind; choose mlp")
+    if state < 1:
+        raise ValueError(f"network {kind} needs a state of at least 1 number, got {state}")
+    head = MLP if kind == "gru" else PublicPrivate
+    return Recurrent(TableMemory(state, rules.seats, generator), head(rules, hidden, generator, words, state, choices))
 
 
 # -- a network at the table ------------------------------------------------------------------------------------------
@@ -333,10 +554,23 @@ class Policy:
     BLOCK = 256
 
     def __init__(
-        self, actor: nn.Module, rules: Rules, name: str = "policy", *, sample: bool = False, words: bool = False
+        self,
+        actor: nn.Module,
+        rules: Rules,
+        name: str = "policy",
+        *,
+        sample: bool = False,
+        words: bool = False,
+        choices: bool = False,
+        temperature: float = 1.0,
     ) -> None:
+        """temperature: what the network says is divided by it; it makes probabilities of a network of action values."""
         self.actor = actor
-        self.needs_history = words  # the words of the game are read off it
+        self.temperature = temperature
+        self.words, self.choices = words, choices
+        self.memory: TableMemory | None = getattr(actor, "memory", None)
+        # Words and choices are read off it, the events remembered.
+        self.needs_history = words or choices or self.memory is not None
         self.rules = rules
         self.layout = layout_of(rules)
         self.name = name
@@ -355,7 +589,8 @@ class Policy:
         """(N, actions) float32 probabilities of the actions, exactly 0 for illegal ones.
 
         What the network says, also where `act` plays the likeliest action alone (`sample` is False): who reads such a
-        player by these reads its preferences rather than its certainties, and is not led astray by a rounding.
+        player by these reads its preferences rather than its certainties, and is not led astray by a rounding. A
+        network of action values has no probabilities of its own: these are softmax(values / temperature).
         """
         policy, flipped = self._distribution(batch)
         probabilities = policy.probs.numpy()
@@ -371,6 +606,7 @@ class Policy:
         hands: npt.NDArray[np.uint32],
         legal: npt.NDArray[np.uint64],
         actions: npt.NDArray[np.int64],
+        certain: bool = False,
     ) -> npt.NDArray[np.float32]:
         """How likely it plays some actions with other own hands, for games on an open line.
 
@@ -382,15 +618,13 @@ class Policy:
             history: (Q, T) the public events as these seats see them; needed where it reads the words of the game.
             which: (E,) the observation of each question; hands: (E,) uint32 own hands; legal: (E,) uint64 legal
                 actions with them; actions: (E,) what was played.
+            certain: 1 for the likeliest action and 0 for all others, as `act` plays without `sample`.
         Returns:
             (E,) float32.
         """
         asked, _, flipped = straighten(obs, np.zeros(len(obs), np.uint64), self.layout)
-        if self.needs_history:
-            if history is None:
-                raise ValueError(f"{self.name} reads the words of the game: it needs the history")
-            leader = unpack(obs)[:, self.layout.slices["leader"]].argmax(axis=1)
-            asked = with_words(asked, history, leader, self.rules)
+        past = self.past(history, "the history")
+        asked = self.shown(asked, past, unpack(obs)[:, self.layout.slices["leader"]])
         turned = flipped[which]
         size, count = self.BLOCK, -(-len(which) // self.BLOCK) * self.BLOCK
         device = next(self.actor.parameters()).device
@@ -409,15 +643,41 @@ class Policy:
         actor: Any = self.actor
         found = [torch.zeros(0, 1)]
         with _one_thread(), torch.inference_mode():
-            parts = to_bits(seen, torch.float32, device).split(32)
+            shown = to_bits(seen, torch.float32, device)
+            if self.memory is not None:
+                shown = torch.cat([shown, self.memory.recall(past, len(seen))], 1)
+            parts = shown.split(32)
             public = torch.cat([actor.public(part) for part in parts]) if len(seen) else torch.zeros(0)
             for i in range(0, count, size):
                 block = slice(i, i + size)
                 private = actor.private(own[block].contiguous())
-                logits = actor.join(public.index_select(0, place[block]), private)
+                logits = actor.join(public.index_select(0, place[block]), private) / self.temperature
                 p = F.softmax(torch.where(mask[block], logits, ILLEGAL), 1)
+                if certain:
+                    p = F.one_hot(p.argmax(1), p.shape[1]).float()
                 found.append(p.gather(1, action[block]).cpu())
             return cast(npt.NDArray[np.float32], torch.cat(found)[: len(which), 0].numpy())
+
+    def shown(
+        self, obs: npt.NDArray[np.uint8], history: npt.NDArray[np.int16], leader: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.uint8]:
+        """What the network reads beside the state of a memory.
+
+        Args:
+            obs: (N, nbytes) packed, straightened; history: (N, T); leader: (N, seats) one-hot, who led, from the seat.
+        """
+        if self.words:
+            obs = with_words(obs, history, leader.argmax(axis=1), self.rules)
+        return with_choices(obs, history, self.rules) if self.choices else obs
+
+    def past(self, history: npt.NDArray[np.int16] | None, what: str) -> npt.NDArray[np.int16]:
+        """The history; a ValueError where it is needed and nobody told it."""
+        if history is not None:
+            return history
+        if self.needs_history:
+            does = "remembers the events of the deal" if self.memory is not None else "reads the history of the deal"
+            raise ValueError(f"{self.name} {does}: it needs {what}")
+        return np.zeros((0, 0), np.int16)
 
     def _distribution(self, batch: Decisions) -> tuple[MaskedCategorical, npt.NDArray[np.bool_]]:
         """The distribution over straightened actions, and which rows were turned for it."""
@@ -428,17 +688,16 @@ class Policy:
         legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
         packed = np.packbits(batch.obs, axis=1, bitorder="little")
         obs, words, flipped = straighten(packed, legal.view("<u8")[:, 0], self.layout)
-        if self.needs_history:
-            if batch.history is None:
-                raise ValueError(f"{self.name} reads the words of the game: it needs batch.history")
-            leader = batch.obs[:, self.layout.slices["leader"]].argmax(axis=1)
-            obs = with_words(obs, batch.history, leader, self.rules)
+        past = self.past(batch.history, "batch.history")
+        obs = self.shown(obs, past, batch.obs[:, self.layout.slices["leader"]])
         x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, 8 * obs.shape[1])
         x[:count] = to_bits(obs, torch.float32)
         device = next(self.actor.parameters()).device
         with _one_thread(), torch.inference_mode():
+            if self.memory is not None:
+                x = torch.cat([x, self.memory.recall(past, len(x)).cpu()], 1)
             logits = torch.cat([self.actor(block.to(device)).cpu() for block in x.split(self.BLOCK)])[:count]
-            return MaskedCategorical(logits, to_mask(words, self.rules.num_actions)), flipped
+            return MaskedCategorical(logits / self.temperature, to_mask(words, self.rules.num_actions)), flipped
 
 
 class CentralCritic:

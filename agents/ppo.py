@@ -6,6 +6,9 @@ seats, in the sign of the leader's side (`advantage: deal`): what one seat does 
 whoever makes it. That needs two sides. With `advantage: seat` every seat has a sequence of its own decisions, and the
 critic sees what the seat sees; where each plays for itself, a critic that saw all hands was no better for its price.
 
+At a share of the tables others may sit (`pool`): then only the learner's decisions are learned from, and the sequence
+of a deal runs over these. With `owner_coef` the actor also learns to say who holds each hidden tile (agents/owner.py).
+
 The actor and the critic share nothing, so each learns on a core of its own, and the result is the same to the bit
 however the threads are scheduled and however many there are. All chance of an update follows from (seed, number of
 the update). `torch.compile` is not used: at these sizes it takes longer to compile than it saves.
@@ -14,17 +17,26 @@ the update). `torch.compile` is not used: at these sizes it takes longer to comp
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.algorithms import BaseTrainer, RunConfig
+from agents.alternatives import (
+    Branches,
+    Expected,
+    advantages,
+    branches,
+    expected_surrogate,
+    join as join_branches,
+    worth,
+)
 from agents.buffers import Rollout, gae, join
 from agents.learner import Learner, padded
 from agents.networks import (
@@ -38,14 +50,15 @@ from agents.networks import (
     straighten,
     to_bits,
     to_mask,
+    with_choices,
     with_words,
 )
+from agents.owner import OwnerLoss, Possible, add_head, held, owner_figures, owner_loss, owners_of, with_owners
+from agents.pool import DEALS, Guests, Pool, PoolConfig
+from agents.rollout import SELF, Played, Tally, deal_figures
 from domino_env.engine import Engine, make_engine
-from domino_env.line import select_bit
+from domino_env.line import LineEngine, select_bit
 from domino_env.observation import layout_of
-from domino_env.rules import Rules
-from domino_env.scoring import BLOCK, GUARD, OUT, Finished
-from domino_env.tiles import PASS
 
 T = TypeVar("T")
 
@@ -61,6 +74,7 @@ class PPOConfig(RunConfig):
     network: Literal["mlp", "public_private"] = "mlp"
     critic_hidden: list[int] = field(default_factory=lambda: [256, 256])
     words: bool = False  # the networks also read the words of the game (domino_env/words.py); playing takes longer
+    choices: bool = True  # the actor also reads what each seat has opened and left alone (domino_env/choices.py)
     advantage: Literal["deal", "seat"] = "deal"
     deals: int = 2048  # played for each update
     epochs: int = 2
@@ -72,16 +86,23 @@ class PPOConfig(RunConfig):
     clip: float = 0.2
     gae_lambda: float = 0.5
     reward_scale: float = 20.0  # rewards are divided by it
+    # Learns from all legal actions by what the critic says of them (agents/alternatives.py): where it sees all hands
+    # and reads no words, the game is on an open line, and no guest of a pool sits at any table.
+    alternatives: bool = True
+    owner_coef: float = 0.0  # weight of the loss of saying who holds each hidden tile; 0: nothing of it
+    pool: PoolConfig = field(default_factory=PoolConfig)  # whom it meets beside itself
 
-    FIXED: ClassVar[tuple[str, ...]] = (*RunConfig.FIXED, "network", "critic_hidden", "words", "advantage")
+    FIXED: ClassVar[tuple[str, ...]] = (
+        *RunConfig.FIXED, "network", "critic_hidden", "words", "choices", "advantage", "owner_coef",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least(1, "epochs", "minibatch")
         self.at_least(PARTS, "deals")
-        self.at_most(2**20, "deals", "minibatch")
+        self.at_most(DEALS, "deals", "minibatch")
         self.above(0, "learning_rate", "reward_scale", "clip")
-        self.not_negative("learning_rate_end", "entropy_coef", "entropy_coef_end")
+        self.not_negative("learning_rate_end", "entropy_coef", "entropy_coef_end", "owner_coef")
         self.within(0, 1, "gae_lambda")
         self.widths("critic_hidden")
         rules = self.get_rules()
@@ -89,6 +110,17 @@ class PPOConfig(RunConfig):
             raise ValueError("advantage", f"deal needs two sides, {rules.name} has {rules.num_sides}; use seat")
         if self.network == "public_private" and "hand" not in layout_of(rules).slices:
             raise ValueError("network", f"public_private needs a hand, and {rules.name} has none; use mlp")
+        if self.owner_coef:
+            try:
+                owners_of(rules)
+            except ValueError as error:
+                raise ValueError("owner_coef", str(error)) from None
+        try:
+            self.pool.check(rules, self.deals)
+        except ValueError as error:
+            if len(error.args) != 2:
+                raise
+            raise ValueError(f"pool.{error.args[0]}", error.args[1]) from None
 
 
 # -- learning --------------------------------------------------------------------------------------------------------
@@ -136,6 +168,9 @@ def surrogate(
         )
 
 
+Objective = Callable[[Tensor, npt.NDArray[np.int64]], Surrogate | Expected]  # logits of rows -> objective of them
+
+
 # -- training --------------------------------------------------------------------------------------------------------
 
 
@@ -152,29 +187,59 @@ class Trainer(BaseTrainer):
         self._engines = [make_engine(self.rules, size, seed=0) for size in sizes]
         self.layout = self._engines[0].layout
         generator = torch.Generator().manual_seed(config.seed)
-        self.actor = Learner(make_actor(config.network, self.rules, config.hidden, generator, config.words), config)
+        actor = make_actor(config.network, self.rules, config.hidden, generator, config.words, choices=config.choices)
+        self._possible: Possible | None = None  # owners of hidden tiles; None: they are not asked for
+        if config.owner_coef:
+            add_head(actor, self.rules, config.hidden[-1], torch.Generator().manual_seed(config.seed))
+            self._possible = Possible(self.rules, self.device)
+        self.actor = Learner(actor, config)
         self.central = config.advantage == "deal"
-        inputs = input_bits(self.rules, config.words) + (32 * (self.rules.seats - 1) if self.central else 0)
+        # Where guests sit the critic has no word on what comes next: it knows the learner's decisions alone.
+        apart = self.rules.rows or config.words or config.pool.share
+        self.branching = bool(config.alternatives and self.central and not apart)
+        # A critic that sees all hands needs no choices to read them from.
+        seen = input_bits(self.rules, config.words, config.choices and not self.central)
+        self._read = seen // 8  # bytes of what the actor sees that the critic reads
+        inputs = seen + (32 * (self.rules.seats - 1) if self.central else 0)
         self.critic = Learner(Critic(inputs, config.critic_hidden, generator), config)
         self.learners = {"actor": self.actor, "critic": self.critic}
-        self._pool = ThreadPoolExecutor(config.threads, "ppo", initializer=torch.set_num_threads, initargs=(1,))
+        self.pool = Pool(config.pool, self.rules, PARTS)
+        self._workers = ThreadPoolExecutor(config.threads, "ppo", initializer=torch.set_num_threads, initargs=(1,))
 
     def close(self) -> None:
         """Ends the threads."""
-        self._pool.shutdown()
+        self._workers.shutdown()
         torch.set_num_threads(self._intraop)
 
     def policy(self, name: str = "policy") -> Policy:
         """The agent that the present network is; it goes on learning with the network."""
-        return Policy(self.actor.network, self.rules, name, words=self.config.words)
+        return Policy(self.actor.network, self.rules, name, words=self.config.words, choices=self.config.choices)
 
     def describe(self) -> dict[str, Any]:
         """What one must know to build the actor again, as plain data."""
         config = self.config
-        return {
+        said = {
             "network": config.network, "hidden": config.hidden, "words": config.words,
-            "bits": input_bits(self.rules, config.words), "actions": self.rules.num_actions,
+            "choices": config.choices, "bits": input_bits(self.rules, config.words, config.choices),
+            "actions": self.rules.num_actions,
         }  # fmt: skip
+        return said | ({"owners": list(self._possible.owners)} if self._possible is not None else {})
+
+    # -- keeping --
+
+    def memory(self) -> dict[str, Tensor]:
+        """The past selves."""
+        return self.pool.memory()
+
+    def counters(self) -> dict[str, Any]:
+        """All that counts on, as plain data."""
+        counts = super().counters()
+        return counts | ({"pool": self.pool.counters()} if self.config.pool.share else {})
+
+    def restore(self, counters: Mapping[str, Any], memory: Mapping[str, Tensor]) -> None:
+        """Goes on from there."""
+        super().restore(counters, memory)
+        self.pool.restore(counters.get("pool", {}), memory, self.actor)
 
     # -- one update --
 
@@ -201,9 +266,12 @@ class Trainer(BaseTrainer):
         self.updates += 1
         self.decisions += count
         self.deals += config.deals
+        met = self.pool.count([(part.seating, part.rewards) for part in played])
+        self.pool.grow(self.updates, self.actor)
         errors = rollout.advantage  # targets - values
         return {
-            **_deal_figures(self.rules, [part.tally for part in played]),
+            **deal_figures(self.rules, [part.tally for part in played]),
+            **met,
             **actor,
             **critic,
             "losses/explained_variance": float(1 - errors.var() / max(rollout.target.var(), 1e-12)),
@@ -215,39 +283,49 @@ class Trainer(BaseTrainer):
 
     def _together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """Runs the tasks on the threads; their results in the order of the tasks."""
-        return [future.result() for future in [self._pool.submit(task) for task in tasks]]
+        return [future.result() for future in [self._workers.submit(task) for task in tasks]]
 
     # -- playing --
 
-    def _play(self, part: int) -> _Played:
-        """One part of an update's deals, played by the present network to their end, with advantages."""
+    def _play(self, part: int) -> Played:
+        """One part of an update's deals, played to their end by the present network and its guests, with advantages."""
         entropy = np.random.SeedSequence([self.config.seed, self.updates, part])
         engine: Engine = self._engines[part]
         engine.reset(seed=int(entropy.generate_state(1, np.uint64)[0]))
         rng = np.random.default_rng(entropy)
         seats, count = self.rules.seats, engine.num_envs
         leader = engine.leader()
+        guests = Guests(
+            self.pool, part, count, [self.config.seed, self.updates, PARTS + 1 + part], self.updates * PARTS + part
+        )
         rewards = np.zeros((count, seats), np.float32)
-        tally = _Tally(count)
+        tally = Tally(count)
         plies: list[tuple[npt.NDArray[Any], ...]] = []
+        others: list[Branches] = []
         live = np.arange(count)
         mover = engine.to_move()  # never told from the plies: a turn may have several actions
         while len(live):
             bits = engine.legal_bits()
             actions = select_bit(bits, np.zeros(len(bits), np.uint8))
-            free = np.flatnonzero(engine.legal_count() > 1)
+            who = guests.who[live, mover]
+            free = np.flatnonzero((engine.legal_count() > 1) & guests.networks[who])
             if len(free):
-                seat = mover[free]
-                obs = engine.observe(packed=True)[free]
-                around = (seat[:, None] + np.arange(1, seats)) % seats
-                hidden = np.take_along_axis(engine.hands()[free], around, axis=1).astype("<u4").view(np.uint8)
-                obs, legal, flipped = straighten(obs, bits[free], self.layout)
-                if self.config.words:
-                    led = (leader[live[free]] - seat) % seats
-                    obs = with_words(obs, engine.history()[free], led, self.rules)
-                chosen, logprob = self._choose(obs, legal, rng.random(len(free)))
+                obs, legal, flipped = self._seen(engine, bits, free, leader[live])
+                mine = who[free] == SELF
+                chosen = np.empty(len(free), np.int64)
+                if mine.any():
+                    rows, seat = free[mine], mover[free[mine]]
+                    around = (seat[:, None] + np.arange(1, seats)) % seats
+                    hidden = np.take_along_axis(engine.hands()[rows], around, axis=1).astype("<u4").view(np.uint8)
+                    chosen[mine], logprob = self._choose(obs[mine], legal[mine], rng.random(len(rows)))
+                    plies.append((obs[mine], hidden, legal[mine], chosen[mine], logprob, live[rows], seat))
+                    if self.branching:
+                        others.append(branches(cast(LineEngine, engine), rows, flipped[mine], chosen[mine]))
+                for number in np.unique(who[free[~mine]]).tolist():
+                    its = who[free] == number
+                    chosen[its] = self._choose_past(number, obs[its], legal[its], guests.rng.random(its.sum()))
                 actions[free] = mirrored(chosen, flipped)
-                plies.append((obs, hidden, legal, chosen, logprob, live[free], seat))
+            guests.play(engine, who, live, actions)
             reward, done = engine.step(actions, autoreset=False)
             before, mover = mover, engine.to_move()
             tally.count(actions, mover != before, engine.finished)
@@ -260,17 +338,55 @@ class Trainer(BaseTrainer):
                 if len(live):
                     engine = engine.take(going)
         tally.returns = float(rewards[np.arange(count), leader].sum())
-        return _Played(self._judge(plies, leader, rewards), tally)
+        rollout = self._judge(plies, leader, rewards)
+        if others:
+            rollout.worth = self._worth(join_branches(others), rollout)
+        return Played(rollout, tally, guests.seating, rewards)
+
+    def _seen(
+        self, engine: Engine, bits: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], leader: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """What the movers of some rows see, as networks are shown it.
+
+        Args:
+            bits: (N,) legal actions of all rows; rows: (n,); leader: (N,) seats.
+
+        Returns:
+            As of `straighten`, (n, …); with words and choices where the networks read them.
+        """
+        obs, legal, flipped = straighten(engine.observe(packed=True)[rows], bits[rows], self.layout)
+        if self.config.words:
+            led = (leader[rows] - engine.to_move()[rows]) % self.rules.seats
+            obs = with_words(obs, engine.history()[rows], led, self.rules)
+        if self.config.choices:
+            obs = with_choices(obs, engine.history()[rows], self.rules)
+        return obs, legal, flipped
 
     def _choose(
         self, obs: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64], uniforms: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Samples an action for each observation; (n,) actions and (n,) their log-probabilities."""
         with torch.inference_mode():
-            logits = self.actor.fast(to_bits(padded(obs, 64), self.dtype, self.device))[: len(obs)]
-            policy = MaskedCategorical(logits, to_mask(legal, self.rules.num_actions, self.device))
+            policy = self._distribution(self.actor.fast, obs, legal)
             action = policy.sample(torch.from_numpy(uniforms).to(self.device))
             return action.cpu().numpy(), policy.log_prob(action).cpu().numpy()
+
+    def _choose_past(
+        self, number: int, obs: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64], uniforms: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.int64]:
+        """What a past self plays, of the pool's members the one of that number: (n,) actions."""
+        with torch.inference_mode():
+            policy = self._distribution(self.pool.past_self(number).fast, obs, legal)
+            if not self.config.pool.sample:
+                return policy.mode().cpu().numpy()
+            return policy.sample(torch.from_numpy(uniforms).to(self.device)).cpu().numpy()
+
+    def _distribution(
+        self, network: nn.Module, obs: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64]
+    ) -> MaskedCategorical:
+        """What a policy network says of straightened decisions."""
+        logits = network(to_bits(padded(obs, 64), self.dtype, self.device))[: len(obs)]
+        return MaskedCategorical(logits, to_mask(legal, self.rules.num_actions, self.device))
 
     def _judge(
         self,
@@ -283,11 +399,7 @@ class Trainer(BaseTrainer):
             np.concatenate(column) for column in zip(*plies, strict=True)
         )
         bounds = np.cumsum([0, *(len(ply[0]) for ply in plies)]).tolist()
-        block = self.config.minibatch
-        with torch.inference_mode():
-            x = padded(self._critic_input(obs, hidden), block)
-            bits = [to_bits(x[i : i + block], self.dtype, self.device) for i in range(0, len(x), block)]
-            values = torch.cat([self.critic.fast(one) for one in bits])[: len(obs)].float().cpu().numpy()
+        values = self._values(self._critic_input(obs, hidden))
         rewards = rewards / np.float32(self.config.reward_scale)
         seats = self.rules.seats
         if self.central:
@@ -301,9 +413,25 @@ class Trainer(BaseTrainer):
         advantage = gae(values, sign, sequence, ends, bounds, self.config.gae_lambda)
         return Rollout(obs, hidden, legal, action, logprob, deal, seat, advantage, values + advantage)
 
+    def _values(self, seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """(n,) what the critic says of (n, bytes) packed rows."""
+        block = self.config.minibatch
+        with torch.inference_mode():
+            x = padded(seen, block)
+            bits = [to_bits(x[i : i + block], self.dtype, self.device) for i in range(0, len(x), block)]
+            values = torch.cat([self.critic.fast(one) for one in bits])[: len(seen)]
+            return values.float().cpu().numpy()
+
+    def _worth(self, found: Branches, rollout: Rollout) -> npt.NDArray[np.float32]:
+        """What every legal action is worth, (T, actions): by the critic, and what was played by its target."""
+        table = worth(found, self._values(found.seen), self.rules.num_actions, self.config.reward_scale)
+        table[np.arange(len(table)), rollout.action] = rollout.target
+        return table
+
     def _critic_input(self, obs: npt.NDArray[np.uint8], hidden: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Packed, what the critic reads: (n, bytes)."""
-        return np.concatenate([obs, hidden], axis=1) if self.central else obs
+        seen = obs[:, : self._read]
+        return np.concatenate([seen, hidden], axis=1) if self.central else seen
 
     # -- learning --
 
@@ -317,24 +445,22 @@ class Trainer(BaseTrainer):
     def _learn_actor(
         self, rollout: Rollout, orders: Sequence[npt.NDArray[np.int64]], learning_rate: float, entropy_coef: float
     ) -> dict[str, Any]:
-        advantage = rollout.advantage
-        advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
-        seen: list[Surrogate] = []
+        objective = self._taken(rollout, entropy_coef) if rollout.worth is None else self._all(rollout, entropy_coef)
+        seen: list[Surrogate | Expected] = []
+        owned: list[OwnerLoss] = []  # of the first epoch: of deals that nothing was learned from yet
         norms: list[float] = []
-        for order in orders:
+        for epoch, order in enumerate(orders):
             seen.clear()
             for rows in self._minibatches(order):
-                logits = self.actor.fast(to_bits(rollout.obs[rows], self.dtype, self.device))
-                result = surrogate(
-                    logits,
-                    to_mask(rollout.legal[rows], self.rules.num_actions, self.device),
-                    self._tensor(rollout.action[rows]),
-                    self._tensor(rollout.logprob[rows]),
-                    self._tensor(advantage[rows]),
-                    self.config.clip,
-                    entropy_coef,
-                )
-                norms.append(self.actor.step(logits, result.grad.to(logits.dtype), learning_rate))
+                x = to_bits(rollout.obs[rows], self.dtype, self.device)
+                outputs = self.actor.fast(x) if self._possible is None else with_owners(self.actor.fast, x)
+                result = objective(outputs[:, : self.rules.num_actions], rows)
+                grad = result.grad
+                if self._possible is not None:
+                    said = self._owner_loss(outputs, x, rollout.hidden[rows])
+                    owned += [said] if epoch == 0 else []
+                    grad = torch.cat([grad, said.grad], dim=1)
+                norms.append(self.actor.step(outputs, grad.to(outputs.dtype), learning_rate))
                 seen.append(result)
         entropy = torch.cat([one.entropy for one in seen]).cpu().numpy()
         return {
@@ -344,7 +470,50 @@ class Trainer(BaseTrainer):
             "losses/entropy": float(entropy.mean()),
             "losses/grad_norm": sum(norms) / len(norms),
             "policy/entropy": entropy,
+            **owner_figures(owned),
         }
+
+    def _taken(self, rollout: Rollout, entropy_coef: float) -> Objective:
+        """The objective of rows by what was played."""
+        advantage = rollout.advantage
+        advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
+
+        def objective(logits: Tensor, rows: npt.NDArray[np.int64]) -> Surrogate:
+            return surrogate(
+                logits,
+                to_mask(rollout.legal[rows], self.rules.num_actions, self.device),
+                self._tensor(rollout.action[rows]),
+                self._tensor(rollout.logprob[rows]),
+                self._tensor(advantage[rows]),
+                self.config.clip,
+                entropy_coef,
+            )
+
+        return objective
+
+    def _all(self, rollout: Rollout, entropy_coef: float) -> Objective:
+        """The objective of rows by what all legal actions are worth."""
+        assert rollout.worth is not None
+        x, block = padded(rollout.obs, self.config.minibatch), self.config.minibatch
+        mask = to_mask(rollout.legal, self.rules.num_actions, self.device)
+        with torch.inference_mode():
+            bits = [to_bits(x[i : i + block], self.dtype, self.device) for i in range(0, len(x), block)]
+            logits = torch.cat([self.actor.fast(one) for one in bits])[: len(mask)]
+            old = MaskedCategorical(logits, mask).logprobs
+            advantage = advantages(old, mask, self._tensor(rollout.worth))
+
+        def objective(logits: Tensor, rows: npt.NDArray[np.int64]) -> Expected:
+            at = self._tensor(rows)
+            return expected_surrogate(logits, mask[at], old[at], advantage[at], self.config.clip, entropy_coef)
+
+        return objective
+
+    def _owner_loss(self, outputs: Tensor, x: Tensor, hidden: npt.NDArray[np.uint8]) -> OwnerLoss:
+        """What the actor's outputs (B, actions + owners * 28) on bits (B, bits) say of these hidden hands."""
+        assert self._possible is not None
+        owner = self._tensor(held(hidden, len(self._possible.owners)))
+        logits = outputs[:, self.rules.num_actions :]
+        return owner_loss(logits, self._possible(x), owner, self.config.owner_coef)
 
     def _learn_critic(
         self, rollout: Rollout, orders: Sequence[npt.NDArray[np.int64]], learning_rate: float
@@ -362,71 +531,3 @@ class Trainer(BaseTrainer):
 
     def _tensor(self, array: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(array).to(self.device)
-
-
-# -- counting --------------------------------------------------------------------------------------------------------
-
-
-class _Tally:
-    """How some deals go, counted step by step."""
-
-    def __init__(self, deals: int) -> None:
-        self.deals = deals
-        self.actions = 0
-        self.lays = 0
-        self.passes = 0  # 56 in a turn without a lay; after one it is a stop (B3, R6)
-        self.rolls = 0  # turns with a lay after which the next seat laid nothing in its turn
-        self.ended = np.zeros(3, np.int64)  # deals by outcome
-        self.points = 0.0  # of the winners
-        self.returns = 0.0  # rewards of the leaders
-        self._laid = np.zeros(deals, np.bool_)  # (deals that run,) the mover has laid in this turn
-        self._before = np.zeros(deals, np.bool_)  # (deals that run,) the turn before this one had a lay
-
-    def count(self, actions: npt.NDArray[np.int64], turned: npt.NDArray[np.bool_], finished: Finished) -> None:
-        """Counts a step.
-
-        Args:
-            actions: (n,) one for each deal that runs; turned: (n,) bool, they ended the mover's turn.
-            finished: the deals that ended.
-        """
-        lays = actions < PASS
-        laid = self._laid | lays
-        self.actions += len(actions)
-        self.lays += int(lays.sum())
-        self.passes += int((~laid & (actions == PASS)).sum())
-        self.rolls += int((turned & ~laid & self._before).sum())
-        self._before = np.where(turned, laid, self._before)
-        self._laid = laid & ~turned
-        if len(finished):
-            self.ended += np.bincount(finished.outcome, minlength=3)
-            self.points += float(finished.rewards.max(axis=1).sum())
-
-    def keep(self, rows: npt.NDArray[np.int64]) -> None:
-        """Goes on with these of the deals that run."""
-        self._laid, self._before = self._laid[rows], self._before[rows]
-
-
-@dataclass
-class _Played:
-    rollout: Rollout
-    tally: _Tally
-
-
-def _deal_figures(rules: Rules, tallies: Sequence[_Tally]) -> dict[str, float]:
-    """How the deals of an update went, by TensorBoard tag."""
-
-    def total(name: str) -> float:
-        return float(sum(getattr(tally, name) for tally in tallies))
-
-    deals, actions = total("deals"), total("actions")
-    ended = np.sum([tally.ended for tally in tallies], axis=0) / deals
-    figures = {
-        "charts/episodic_return": total("returns") / deals,
-        "charts/episodic_length": actions / deals,
-        "domino/out_rate": float(ended[OUT]),
-        "domino/block_rate": float(ended[BLOCK]),
-        "domino/pass_rate": total("passes") / actions,
-        "domino/rolled_rate": total("rolls") / max(total("lays"), 1),
-        "domino/points": total("points") / deals,
-    }
-    return figures | ({"domino/guard_rate": float(ended[GUARD])} if rules.rows else {})

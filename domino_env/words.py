@@ -54,7 +54,7 @@ class Public:
 
 
 @dataclass(frozen=True)
-class _Past:
+class Past:
     """Histories taken apart, T the events of the longest and at least 1."""
 
     event: Ints  # (N, T), -1 where there is none
@@ -64,8 +64,8 @@ class _Past:
     lays: Bools  # (N, T)
 
 
-def _read(history: npt.NDArray[np.int16], rules: Rules | None = None) -> _Past:
-    """Take histories apart; without `rules` those of any game.
+def read_history(history: npt.NDArray[np.int16], rules: Rules | None = None) -> Past:
+    """Takes histories apart; without `rules` those of any game.
 
     Raises:
         ValueError: another shape, or numbers that are no events of the game.
@@ -84,7 +84,7 @@ def _read(history: npt.NDArray[np.int16], rules: Rules | None = None) -> _Past:
     if gap or (there & ((action > most) | (seat >= seats))).any():
         game = "any game" if rules is None else f"{rules.name} with {rules.seats} seats"
         raise ValueError(f"the history holds numbers that are no events of {game}")
-    return _Past(event, there, seat, action, there & (action < PASS))
+    return Past(event, there, seat, action, there & (action < PASS))
 
 
 def public(history: npt.NDArray[np.int16], rules: str | Rules = "sport_book") -> Public:
@@ -97,7 +97,7 @@ def public(history: npt.NDArray[np.int16], rules: str | Rules = "sport_book") ->
         ValueError: another shape, or numbers that are no events of this game.
     """
     rules = get_rules(rules)
-    past = _read(history, rules)
+    past = read_history(history, rules)
     out = np.bitwise_or.reduce(np.where(past.lays, _BIT.take(past.action), np.uint32(0)), axis=1)
     laid = _by_seat(past, past.lays, rules.seats)
     drawn = _by_seat(past, past.action == DRAW, rules.seats)
@@ -106,7 +106,7 @@ def public(history: npt.NDArray[np.int16], rules: str | Rules = "sport_book") ->
     return Public(out, ends, laid, rules.hand_size - laid + drawn, past.seat[:, 0])
 
 
-def _by_seat(past: _Past, which: Bools, seats: int) -> Ints:
+def _by_seat(past: Past, which: Bools, seats: int) -> Ints:
     """(N, seats) how many of these events are of each seat."""
     row, event = np.nonzero(which)
     return np.bincount(row * seats + past.seat[row, event], minlength=len(which) * seats).reshape(-1, seats)
@@ -166,12 +166,12 @@ def rolled(history: npt.NDArray[np.int16]) -> Bools:
     Returns:
         (N, T) bool, by event.
     """
-    marks = _rolled(_read(history))
+    marks = _rolled(read_history(history))
     events: int = np.shape(history)[1]
     return np.pad(marks, ((0, 0), (0, max(events - marks.shape[1], 0))))[:, :events]
 
 
-def _rolled(past: _Past) -> Bools:
+def _rolled(past: Past) -> Bools:
     at = np.arange(past.there.shape[1])
     begins = np.ones_like(past.there)  # the first event of a turn
     begins[:, 1:] = past.seat[:, 1:] != past.seat[:, :-1]
@@ -188,7 +188,7 @@ def _rolled(past: _Past) -> Bools:
 def rolls(history: npt.NDArray[np.int16], rules: str | Rules = "sport_book") -> Ints:
     """How often each seat has rolled an opponent: (N, seats) int64, clockwise from the viewer."""
     rules = get_rules(rules)
-    past = _read(history, rules)
+    past = read_history(history, rules)
     return _by_seat(past, _rolled(past), rules.seats)
 
 
@@ -339,7 +339,7 @@ def rates(history: npt.NDArray[np.int16], rules: str | Rules = "sport_book") -> 
         ValueError: no deal, or one without an event.
     """
     rules = get_rules(rules)
-    past = _read(history, rules)
+    past = read_history(history, rules)
     if not past.there[:, 0].all() or not len(past.there):
         raise ValueError("rates are of whole deals: at least one history, none of them without an event")
     at = np.arange(past.event.shape[1])

@@ -1,4 +1,4 @@
-"""The `domino` command: train, evaluate, benchmark, replay, play, tournament, solve, advise, agents, rules.
+"""The `domino` command: train, sweep, compare, evaluate, benchmark, replay, play, tournament, solve, advise and more.
 
 A user's mistake (an unknown name, a wrong type, a missing file, a folder that is no run) is one line on standard error
 and exit code 2; an agent that fails is exit code 1, Ctrl-C is 130. With `--json` standard output holds one JSON object
@@ -26,10 +26,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 EXTRAS = {
     package: extra
     for extra, packages in {
-        "train": "torch tensorboard safetensors yaml rich typer scipy networkx matplotlib",
+        "train": "torch tensorboard safetensors yaml rich typer scipy networkx matplotlib choix",
         "search": "numba llvmlite",
+        "export": "pyarrow",
         "render": "PIL pygame",
-        "peers": "dominoes pyspiel open_spiel rlcard sb3_contrib stable_baselines3",
+        "openspiel": "pyspiel open_spiel",
+        "peers": "dominoes rlcard sb3_contrib stable_baselines3",
     }.items()
     for package in packages.split()
 }
@@ -193,6 +195,91 @@ def train(
 
 
 @app.command()
+def sweep(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A YAML of variants and seeds, or the name of a shipped sweep.")
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Over the file: a key of it (seeds=[1,2]), or one of every run's config."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=1024, help="Runs at a time, each a process; they change no result.")
+    ] = 1,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where it is written; left out: runs/sweep-FILE.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same as seeds=[N].")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train several settings with several seeds, measure them alike, and print one table with intervals over seeds.
+
+    The same command again goes on: finished runs stay, broken-off ones are resumed, failed ones are tried again.
+
+    Example: domino sweep configs/sweeps/seeds.yaml total_minutes=1 --jobs 2
+
+    Example: domino sweep algorithms seeds=[1,2,3] evaluate.boards=200 --out runs/algorithms
+    """
+    with _undisturbed():
+        from experiments import sweep as sweeps
+    path = sweeps.find(file)
+    given = [*(words or []), *([] if seed is None else [f"seeds=[{seed}]"])]
+    folder = out or Path("runs") / f"sweep-{path.stem}"
+    with _stdout_kept(as_json):
+        plan = sweeps.plan(path, given)
+        try:
+            table = sweeps.run(plan, folder, jobs, lambda line: print(line, file=sys.stderr, flush=True), _progress)
+        except KeyboardInterrupt:
+            print(f"interrupted; the same command goes on with {folder}", file=sys.stderr)
+            raise
+    if as_json:
+        _print_json(table)
+    else:
+        _show_sweep(table)
+    if failed := len(table["failures"]):
+        raise typer.TyperException(f"failed: {'; '.join(table['failures'])} ({failed}); the same command tries again")
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs, or of sweeps.")],
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Group by this key of the configs; left out: by the config's name."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png", help="The picture; left out: compare.png, in the sweep's folder if it is one."
+        ),
+    ] = None,
+    x: Annotated[str, typer.Option("--x", metavar="decisions|minutes", help="What the curves go along.")] = "decisions",
+    as_json: Json = False,
+) -> None:
+    """Draw the learning curves of several runs, grouped, with bands over runs; beside it lie the same for TensorBoard.
+
+    Example: domino compare runs/quick-1-20261130-120000 runs/quick-1-20261130-120000 --by learning_rate --out rates.png
+    """
+    with _undisturbed():
+        from experiments import compare as comparing
+        from experiments.sweep import is_sweep
+    place = out or (Path(runs[0]) if len(runs) == 1 and is_sweep(runs[0]) else Path()) / "compare.png"
+    comparing.check_axis(x)
+    _check_place(place)
+    with _stdout_kept(as_json), _status() as say:
+        say("reading the logs")
+        found = comparing.read_runs(runs, by)
+        comparing.draw(found, place, x)
+        scalars = comparing.write_scalars(found, place.with_suffix(".tensorboard"))
+    if as_json:
+        _print_json({**found.to_dict(x), "out": place, "tensorboard": scalars})
+    else:
+        _show_comparison(found.to_dict(x), place, scalars)
+
+
+@app.command()
 def evaluate(
     a: Annotated[str, typer.Argument(metavar="A", help="An agent's name (`domino agents`) or a checkpoint folder.")],
     b: Annotated[str, typer.Argument(metavar="B", help="The agent to measure it against.")],
@@ -254,6 +341,81 @@ def evaluate(
         _print_json(result.to_dict())
     else:
         _show_evaluation(result.to_dict())
+
+
+@app.command()
+def exploit(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Whom to win from: a run, a checkpoint, an agent's name.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Over the settings of the training, as in domino train."),
+    ] = None,
+    boards: Annotated[int, typer.Option(min=2, help="Duplicate boards on which the responses are measured.")] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Of the boards, and of the training.")] = 1,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="PLAYER", help='Who searches; "{}" in it stands for RUN. Left out: the sharpest known.'),
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="CPU time of the training, all threads together.")] = 5.0,
+    updates: Annotated[int | None, typer.Option(min=1, help="Updates of the training, in place of minutes.")] = None,
+    start: Annotated[
+        str, typer.Option("--from", metavar="frozen|scratch", help="First weights of the training: RUN's, or chance.")
+    ] = "frozen",
+    no_train: Annotated[bool, typer.Option("--no-train", help="Without the pair that learns.")] = False,
+    no_search: Annotated[bool, typer.Option("--no-search", help="Without the player that searches.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Of the training and the answer; left out: runs/exploit-RUN-SEED."),
+    ] = None,
+    rules: Annotated[
+        str | None, typer.Option(help="The game; left out: the one RUN was trained for, else sport_book.")
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Small games, as tiny_pairs: walk every deal for the exact figures instead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Find players that win from a frozen one: what they win is a lower bound on how exploitable it is.
+
+    Two ways: a pair that learns by playing against it alone, and a player that searches and knows how it plays. The
+    same command again goes on with the training. With --exact, in games of few deals, no bound: what one seat wins at
+    most, and between what lies the most that a pair wins.
+
+    Example: domino exploit runs/quick-1-20261130-120000 --boards 500 --minutes 5
+
+    Example: domino exploit club --no-train --search pimc:model={},known=true
+    """
+    with _undisturbed():
+        from experiments import exploit as exploiting
+        from experiments.evaluate import AgentError
+    game = None if rules is None else _game(rules)
+    if exact:
+        from experiments.enumerate import exact_exploitability
+
+        with _stdout_kept(as_json), _status() as say:
+            say("walking every deal")
+            figures = exact_exploitability(run, exploiting.rules_of(run, game))
+        if as_json:
+            _print_json(figures)
+        else:
+            _show_exact(figures)
+        return
+    kept = out or exploiting.default_out(run, seed)
+    training: dict[str, Any] = {"minutes": minutes, "updates": updates, "start": start, "overrides": words or []}
+    which: dict[str, Any] = {"trains": not no_train, "searches": not no_search, "search": search, "out": out}
+    with _stdout_kept(as_json), _progress("boards") as show:
+        try:
+            result = exploiting.exploit(run, game, boards=boards, seed=seed, progress=show, **which, **training)
+        except AgentError as error:
+            raise typer.TyperException(str(error)) from error
+        except KeyboardInterrupt:
+            if not no_train:
+                print(f"interrupted; the same command goes on with {kept}", file=sys.stderr)
+            raise
+    if as_json:
+        _print_json(result)
+    else:
+        _show_exploit(result)
 
 
 @benchmark_app.command("engine")
@@ -465,6 +627,62 @@ def benchmark_search(
 
 
 @app.command()
+def export(
+    agents: Annotated[
+        list[str],
+        typer.Argument(metavar="AGENT", help="Who plays: one for all seats, two as pairs, or one for each seat."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New, empty, or to go on with after a kill.")],
+    decisions: Annotated[int, typer.Option(min=1, help="Rows at least; the last deal is whole.")] = 1_000_000,
+    rules: Annotated[str, typer.Option(help='A preset\'s name, then what differs: "sport_book lone_blank=3".')] = (
+        "sport_book"
+    ),
+    seed: Seed = 0,
+    values: Annotated[
+        bool, typer.Option("--values", help="Also what every move is worth with all hands open (double-dummy).")
+    ] = False,
+    forced: Annotated[bool, typer.Option("--forced", help="Also decisions with one legal move.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Networks play by their probabilities, not the likeliest move.")
+    ] = False,
+    part_deals: Annotated[
+        int | None, typer.Option(min=1, help="Deals of a part file; a kill costs the part that was being made.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Play deals and write every decision to Parquet files: what was seen, legal, played and won, and all hands.
+
+    docs/export.md says what each column means. The same command again goes on where a kill or Ctrl-C stopped it.
+
+    Example: domino export greedy --decisions 1000000 --out decisions
+
+    Example: domino export club greedy --decisions 100000 --values --seed 7 --out solved
+    """
+    with _undisturbed():
+        from experiments.export import PlayError, export as run
+    options: dict[str, Any] = {"values": values, "forced": forced, "sample": sample, "part_deals": part_deals}
+    with _stdout_kept(as_json), _progress("decisions") as show:
+        try:
+            result = run(agents, out, decisions, _game(rules), seed, **options, progress=show)
+        except PlayError as error:
+            raise typer.TyperException(str(error)) from error
+        except KeyboardInterrupt:
+            print(f"interrupted; whole parts are in {out}; the same command goes on", file=sys.stderr)
+            raise
+    if as_json:
+        _print_json(result)
+        return
+    speed = f", {result['decisions_per_second']:,.0f} a second" if result["new_rows"] else ", all there already"
+    _out().print(
+        f"{result['rows']:,} decisions of {result['deals']:,} deals of {result['rules']} in {result['parts']} parts, "
+        f"{result['bytes'] / 1e6:,.1f} MB{speed}: {result['folder']}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
 def replay(
     file: Annotated[
         Path,
@@ -607,8 +825,20 @@ def tournament(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of all chance in the tournament; left out: 0.")] = None,
     workers: Annotated[
-        int, typer.Option(min=1, max=1024, help="Processes; they change the speed, never the result.")
-    ] = 1,
+        int | None,
+        typer.Option(min=1, max=1024, help="Processes; they change the speed, never the result. Left out: one."),
+    ] = None,
+    duplicate: Annotated[
+        bool,
+        typer.Option(
+            "--duplicate",
+            help="Instead of matches of fours, every two on the same duplicate boards: points a deal, ratings, and the "
+            "mixture that nobody beats, as tables and a picture.",
+        ),
+    ] = False,
+    boards: Annotated[
+        int | None, typer.Option(min=2, help="Boards of each match of --duplicate; left out: 1,000.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the records go; left out: a new one in runs.")
     ] = None,
@@ -620,7 +850,18 @@ def tournament(
     Example: domino tournament club greedy "mixed=club+greedy" --fours 2 --seed 7 --out spring
 
     Example: domino tournament a=club b=greedy c=random --system swiss --rounds 3 --table team --workers 2 --json
+
+    Example: domino tournament --duplicate random greedy double_first club --boards 400 --out strength
     """
+    if duplicate or (resume is not None and (resume / "duplicate.json").is_file()):
+        options: dict[str, Any] = {"--system": system, "--rounds": rounds, "--fours": fours, "--table": table}
+        options |= {"--judge": judge, "--withdraw": withdraw, "--workers": workers}
+        if ours := [name for name, value in options.items() if value is not None]:
+            raise ValueError(f"{ours[0]} is of matches of fours; --duplicate has --boards, --rules and --seed")
+        _duplicate(list(words or []), rules, boards, seed, out, resume, as_json)
+        return
+    if boards is not None:
+        raise ValueError(f"--boards {boards} is of --duplicate; a match of fours is as long as --fours says")
     with _undisturbed():
         from experiments import tournament as play
         from experiments.tables import PairError
@@ -642,7 +883,7 @@ def tournament(
     with _stdout_kept(as_json):
         try:
             with _progress("deals") as show:
-                result = play.run(config, folder, workers, show)
+                result = play.run(config, folder, workers or 1, show)
         except PairError as error:
             raise typer.TyperException(f"{error}; once it is mended: domino tournament --resume {folder}") from error
         except KeyboardInterrupt:
@@ -652,6 +893,43 @@ def tournament(
         _print_json(result)
     else:
         _show_tournament(result)
+
+
+def _duplicate(
+    words: list[str],
+    rules: str | None,
+    boards: int | None,
+    seed: int | None,
+    out: Path | None,
+    resume: Path | None,
+    as_json: bool,
+) -> None:
+    """`domino tournament --duplicate`."""
+    with _undisturbed():
+        from experiments import duplicate as play
+        from experiments.evaluate import AgentError
+    if resume is not None:
+        if words or any(value is not None for value in (rules, boards, seed, out)):
+            raise ValueError(f"--resume {resume} goes on with what was asked for; beside it only --json")
+        asked, folder = play.load(resume), resume
+    else:
+        if words and words[0].endswith((".yaml", ".yml")):
+            raise ValueError(f"{words[0]}: --duplicate is told who plays in words, not by a file")
+        asked = play.plan(words, _game(rules or "sport_book"), boards or play.BOARDS, seed or 0)
+        folder = out or Path("runs") / time.strftime("duplicate-%Y%m%d-%H%M%S")
+    with _stdout_kept(as_json):
+        try:
+            with _progress("boards") as show:
+                result = play.run(asked, folder, show)
+        except AgentError as error:
+            raise typer.TyperException(f"{error}; once it is mended: domino tournament --resume {folder}") from error
+        except KeyboardInterrupt:
+            print(f"interrupted; go on with: domino tournament --resume {folder}", file=sys.stderr)
+            raise
+    if as_json:
+        _print_json(result)
+    else:
+        _show_duplicate(result)
 
 
 def _leaves(text: str) -> tuple[str, int]:
@@ -896,7 +1174,9 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+    # A slow player takes minutes for a batch: the estimate looks back over some of them.
+    options: dict[str, Any] = {"console": Console(stderr=True), "transient": True, "speed_estimate_period": 600}
+    with Progress(*columns, TimeRemainingColumn(), **options) as bar:
         task = bar.add_task(what, total=None, rate="")
 
         def show(done: int, total: int) -> None:
@@ -939,6 +1219,95 @@ def _show_evaluation(figures: dict[str, Any]) -> None:
         )
 
 
+def _show_sweep(result: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from experiments import summary
+
+    out = _out()
+    for number, (head, rows) in enumerate((summary.rows(result), summary.differences(result))):
+        if rows:
+            table = Table(
+                title=escape(f"sweep {result['sweep']}") if number == 0 else "seed by seed, on the same boards"
+            )
+            for i, name in enumerate(head):
+                table.add_column(escape(name), justify="left" if i == 0 else "right", overflow="fold")
+            for row in rows:
+                table.add_row(*map(escape, row))
+            out.print(table)
+    for note in result["notes"]:
+        out.print(f"{note}.", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"Written: {result['folder']}/table.md, table.csv, table.json", markup=False, soft_wrap=True)
+
+
+def _show_comparison(result: dict[str, Any], picture: Path, scalars: Path) -> None:
+    from rich.markup import escape
+
+    out = _out()
+    table = Table("group", "runs", *(f"over {escape(name)}" for name in result["opponents"]), title="where curves end")
+    for group in result["groups"]:
+        cells = []
+        for name in result["opponents"]:
+            curve = group["curves"].get(name)
+            cells.append(
+                f"{curve['mean'][-1]:+.2f} ({curve['low'][-1]:+.2f} to {curve['high'][-1]:+.2f})" if curve else "-"
+            )
+        table.add_row(escape(group["name"]), str(len(group["runs"])), *cells)
+    out.print(table)
+    out.print(f"Drawn: {picture}; for TensorBoard: {scalars}", markup=False, soft_wrap=True)
+
+
+def _show_exploit(figures: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    out = _out()
+    columns = ("response", "points a deal won", "95 %", "CPU s", "boards", "seed")
+    table = Table(*columns, title=escape(f"from {figures['frozen']}, {figures['rules']}"))
+    table.columns[0].overflow = "fold"
+    for one in figures["responses"]:
+        interval = f"{one['low']:+.2f} to {one['high']:+.2f}"
+        name = one["response"]
+        if "training" in one:
+            name += f" ({one['training']['updates']} updates)"
+        cells = (f"{one['cpu_seconds']:,.0f}", f"{one['boards']:,}", f"{one['seed']}")
+        table.add_row(escape(f"{one['kind']}: {name}"), f"{one['points_per_deal']:+.2f}", interval, *cells)
+    out.print(table)
+    for kind, why in figures["skipped"].items():
+        out.print(f"no {kind}: {why}", markup=False, highlight=False, soft_wrap=True)
+    best = figures["bound"]
+    out.print(
+        f"The bound found: {best['points_per_deal']:+.2f} ({best['low']:+.2f} to {best['high']:+.2f}), {best['kind']}. "
+        f"It is {figures['note']}.",
+        markup=False,
+        soft_wrap=True,
+    )
+    if best["low"] < 0:
+        out.print(f"That is no proof of a loss: a copy of {figures['frozen']} wins 0.", markup=False, soft_wrap=True)
+
+
+def _show_exact(figures: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    out = _out()
+    table = Table("", *(f"place {place}" for place in range(len(figures["value"]))))
+    table.title = escape(f"{figures['agent']}, {figures['rules']}: points a deal; place 0 leads")
+    for name, key in (("all play it", "value"), ("that seat plays its best", "best_response"), ("gain", "gain")):
+        table.add_row(name, *(f"{value:+.4f}" for value in figures[key]))
+    out.print(table)
+    out.print(
+        f"exact, {figures['deals']:,} deals: one seat gains {figures['exploitability']:.4f} a deal at most, "
+        f"mean of the places; NashConv {figures['nash_conv']:.4f}",
+        soft_wrap=True,
+    )
+    if "pair_value" in figures:
+        below, above = figures["pair_exploitability_below"], figures["pair_exploitability_above"]
+        out.print(
+            f"a pair gains at least {below:.4f} (partners who answer in turn) "
+            f"and at most {above:.4f} (they see both hands)",
+            soft_wrap=True,
+        )
+
+
 def _show_losses(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
@@ -974,8 +1343,10 @@ def _show_tournament(figures: dict[str, Any]) -> None:
     table = Table(title=escape(f"{title}, seed {figures['seed']}"))
     for key in shown:
         table.add_column(heads[key], justify="left" if key in ("pair", "out") else "right")
+    table.add_column("rating (95 %)", justify="right")
     for row in rows:
-        table.add_row(*(escape("-" if row[key] is None else f"{row[key]}") for key in shown))
+        plain = (escape("-" if row[key] is None else f"{row[key]}") for key in shown)
+        table.add_row(*plain, _rating(figures["ratings"][row["pair"]]))
     out.print(table)
     out.print("Places go by: " + "; then ".join(figures["tie_breaks"]) + ".", markup=False, highlight=False)
     cross = Table("points a deal (95 %)", *(escape(name) for name in figures["players"]))
@@ -989,6 +1360,51 @@ def _show_tournament(figures: dict[str, Any]) -> None:
     out.print(
         f"{figures['boards']:,} boards; every deal is in {figures['folder']}/records", markup=False, soft_wrap=True
     )
+
+
+def _rating(one: dict[str, float | None]) -> str:
+    """A rating with its interval, as far as there are any."""
+    if one["rating"] is None:
+        return "-"
+    within = "" if one["low"] is None else f" ({one['low']:.0f} to {one['high']:.0f})"
+    return f"{one['rating']:.0f}{within}"
+
+
+def _show_duplicate(figures: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    out, nash = _out(), figures["nash"]
+    title = f"{figures['boards']:,} duplicate boards a match, {figures['rules']}, seed {figures['seed']}"
+    table = Table(title=escape(title))
+    for head in ("", "player", "rating (95 %)", "over the others", "in the mixture", "against it", "CPU ms a move"):
+        table.add_column(head, justify="left" if head == "player" else "right")
+    table.columns[1].overflow = "fold"
+    for place, name in enumerate(figures["ranking"], 1):
+        share, over = nash["mixture"][name], nash["against"][name]
+        table.add_row(
+            *(str(place), escape(name), _rating(figures["ratings"][name]), f"{figures['means'][name]:+.2f}"),
+            *(f"{share:.1%}" if share else "-", "0" if share else f"{over:+.2f}"),
+            f"{figures['cpu_ms_per_move'][name]:.3g}",
+        )
+    out.print(table)
+    order = [figures["players"].index(name) for name in figures["ranking"]]
+    out.print("points a deal of the row over the column, with the half width of the 95 % interval:")
+    for begin in range(0, len(order), 12):  # as many columns as fit
+        columns = range(begin, min(begin + 12, len(order)))
+        table = Table("", *(f"over {j + 1}" for j in columns))
+        for place, i in enumerate(order, 1):
+            cells = ((figures[key][i][order[j]] for key in ("points", "low", "high")) for j in columns)
+            table.add_row(
+                str(place), *("" if x is None else f"{x:+.2f}\n±{(high - low) / 2:.2f}" for x, low, high in cells)
+            )
+        out.print(table)
+    unique = "" if nash["unique"] else "; there are others, and this is the one of greatest entropy"
+    text = (
+        f"Ratings: Bradley-Terry over boards won, tied and lost, 400 points for odds of ten to one, mean 1500.\n"
+        f"The mixture is the Nash equilibrium of choosing a player: nobody wins points against it{unique}.\n"
+        f"All of it is in {figures['folder']}: table.json, table.csv, matrix.png, and events for TensorBoard."
+    )
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _show_peers(result: dict[str, Any], unit: str) -> None:

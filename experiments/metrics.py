@@ -40,8 +40,23 @@ TAGS: dict[str, str] = {
     "losses/clipfrac": "part of the ratios outside the clip range",
     "losses/explained_variance": "1 - var(returns - values) / var(returns)",
     "losses/grad_norm": "gradient norm before clipping",
-    "losses/q_values": "mean value of the action taken (DQN)",
-    "losses/td_loss": "temporal-difference loss (DQN)",
+    "losses/q_values": "mean value of the action taken, in scaled rewards (DQN)",
+    "losses/td_loss": "mean Huber loss of the temporal difference (DQN)",
+    "charts/epsilon": "part of the decisions that explore (DQN)",
+    "losses/average_loss": "mean -log probability that the average policy gives the best response's action (NFSP)",
+    "losses/owner_loss": "mean cross-entropy of who holds a hidden tile, in deals not yet learned from, nats (owner)",
+    "losses/owner_gain": "bits a hidden tile by which it is less than of all owners that may be alike (owner)",
+    # How it fares with the members of its pool; all past selves together are the member `past`.
+    "pool/<member>/share": "part of the tables of this update at which it sat (pool)",
+    "pool/<member>/win_rate": "part of the deals won against it, of late; a tie is half a win (pool)",
+    "pool/<member>/points_per_deal": "mean points a deal against it, in this update (pool)",
+    "pool/<member>/partner_points_per_deal": "mean points a deal of the learner as its partner, in this update (pool)",
+    "pool/past_selves": "past selves in the pool (pool)",
+    "losses/imitation_loss": "cross-entropy with the moves, or the values, that are learned from, nats (imitation)",
+    "losses/label_regret": "points a decision that the likeliest move loses by fresh labels (expert)",
+    "losses/held_out_loss": "the same on deals that are held out (imitation)",
+    "losses/held_out_accuracy": "part of the held-out decisions in which the likeliest move is the target (imitation)",
+    "losses/held_out_regret": "points that the likeliest move costs there by double-dummy values (imitation)",
     # Evaluation on duplicate boards, points a deal from the learner's side; 95 % interval over boards.
     "eval/<opponent>/points_per_deal": "mean points a deal over this opponent",
     "eval/<opponent>/points_per_deal_low": "lower end of its interval",
@@ -62,6 +77,7 @@ TAGS: dict[str, str] = {
     "words/fewest_holder_share": "part of the positions of won deals whose fewest-holder was of the side that went out",
     # Where the time goes, seconds of this update (evaluation: of this evaluation).
     "time/rollout_seconds": "playing",
+    "time/labels_seconds": "labelling (expert)",
     "time/learning_seconds": "gradient steps",
     "time/evaluation_seconds": "duplicate boards against the fixed opponents",
     "time/total_minutes": "minutes of training since the run's start",
@@ -70,6 +86,12 @@ TAGS: dict[str, str] = {
     "policy/entropy": "histogram of the policy's entropy over decisions, nats",
     "config": "the config as YAML, once",
     "deal": "a drawn sample deal, at every evaluation",
+    "tournament/<player>/rating": "rating of a pair among all that met on the same boards (tournament)",
+    "tournament/matrix": "points a deal of every pair against every other, as a picture (tournament)",
+    # Learning curves of a group of runs, as `domino compare` writes them; a group is a run of TensorBoard's.
+    "compare/<opponent>/points_per_deal": "points a deal over this opponent, mean over the group's runs (compare)",
+    "compare/<opponent>/points_per_deal_low": "lower end of its interval over runs (compare)",
+    "compare/<opponent>/points_per_deal_high": "upper end of its interval over runs (compare)",
     "signaling/<experiment>/<figure>": "what the signal experiments measure",
 }
 
@@ -85,7 +107,17 @@ def check_tag(tag: str) -> str:
 
 def opponent_tag(name: str, figure: str = "points_per_deal") -> str:
     """The tag of an evaluation figure; an agent's name may hold what a tag may not (`runs/x/checkpoints/latest`)."""
-    return check_tag(f"eval/{re.sub(r'[^A-Za-z0-9_.=,-]+', '_', name).strip('_')}/{figure}")
+    return check_tag(f"eval/{_part(name)}/{figure}")
+
+
+def rating_tag(name: str) -> str:
+    """The tag of a pair's rating in a tournament."""
+    return check_tag(f"tournament/{_part(name)}/rating")
+
+
+def _part(name: str) -> str:
+    """A name as one part of a tag."""
+    return re.sub(r"[^A-Za-z0-9_.=,-]+", "_", name).strip("_")
 
 
 def run_folder(runs_dir: str | Path, config: str, seed: int, now: float | None = None) -> Path:

@@ -10,7 +10,6 @@ import importlib
 import json
 import os
 import random
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from agents.base import Agent, Decisions, make_agent
 from agents.search import load
 from domino_env.rules import Rules, get_rules
 from domino_env.tiles import NUM_TILES, tile_index
+from experiments.duplicate import Timed, cpu_ms_per_move, matrices, meet
 from experiments.evaluate import Result, evaluate
 from experiments.exact import peer_game
 from experiments.files import write_whole
@@ -40,26 +40,6 @@ PEER_WORLDS = 10
 
 Ints = npt.NDArray[np.int64]
 Say = Callable[[str], None]
-
-
-class Timed:
-    """An agent whose decisions are counted and timed."""
-
-    def __init__(self, agent: Agent) -> None:
-        self.agent, self.name = agent, agent.name
-        self.decisions, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.agent, name)
-
-    def act(self, batch: Decisions) -> Ints:
-        """What the agent answers."""
-        began, used = time.perf_counter(), time.process_time()
-        answer = self.agent.act(batch)
-        self.seconds += time.perf_counter() - began
-        self.cpu_seconds += time.process_time() - used
-        self.decisions += len(batch)
-        return answer
 
 
 def search(
@@ -93,7 +73,8 @@ def search(
     if len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(f"a table needs two players or more, each once, not {', '.join(names) or 'none'}")
     load("solver")
-    agents = {name: Timed(make_agent(name, game)) for name in names}
+    for name in names:
+        make_agent(name, game)  # better now than before its first match
     head = {"rules": str(game.name), "overrides": game.overrides(), "boards": boards, "seed": seed}
     matches = _begun(out, head)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
@@ -102,17 +83,14 @@ def search(
         if key in matches:
             continue
         say(f"match {number + 1} of {len(pairs)}: {a} against {b}, {boards} boards")
-        before = {name: (agents[name].decisions, agents[name].cpu_seconds) for name in (a, b)}
-        result = evaluate(agents[a], agents[b], game, boards, seed)
-        spent = {
-            name: [agents[name].decisions - before[name][0], agents[name].cpu_seconds - before[name][1]]
-            for name in (a, b)
-        }
-        matches[key] = {**_figures(result), "spent": spent}
+        result, spent = meet((a, a), (b, b), game, boards, seed)
+        matches[key] = {**_figures(result), "spent": dict(zip((a, b), spent))}
         if out is not None:
             write_whole(out, json.dumps({**head, "matches": matches}, indent=1) + "\n")
-    table = _table(names, matches)
-    found: dict[str, Any] = {**head, "players": names, **table, "peers": {}}
+    met = {(a, b): matches[f"{a} | {b}"] for a, b in pairs}
+    table = matrices(names, met, ("points", "low", "high"))
+    cost = cpu_ms_per_move(names, (one["spent"] for one in met.values()))
+    found: dict[str, Any] = {**head, "players": names, **table, "cpu_ms_per_move": cost, "peers": {}}
     if peers:
         found |= _peers(boards, seed, say)
     return found
@@ -142,24 +120,6 @@ def _begun(out: Path | None, head: dict[str, Any]) -> dict[str, Any]:
     if said != head:
         raise ValueError(f"{out} is a table of {said}, not of {head}; name another file")
     return matches
-
-
-def _table(names: Sequence[str], matches: dict[str, Any]) -> dict[str, Any]:
-    size = len(names)
-    cells: dict[str, list[list[float | None]]] = {
-        key: [[None] * size for _ in range(size)] for key in ("points", "low", "high")
-    }
-    spent = {name: [0, 0.0] for name in names}
-    for i, a in enumerate(names):
-        for j, b in enumerate(names[i + 1 :], i + 1):
-            one = matches[f"{a} | {b}"]
-            for key, mirrored in (("points", "points"), ("low", "high"), ("high", "low")):
-                cells[key][i][j], cells[key][j][i] = one[key], -one[mirrored]
-            for name in (a, b):
-                for k in range(2):
-                    spent[name][k] += one["spent"][name][k]
-    ms = {name: round(1000 * seconds / max(decisions, 1), 3) for name, (decisions, seconds) in spent.items()}
-    return {**cells, "cpu_ms_per_move": ms}
 
 
 # -- another program -------------------------------------------------------------------------------------------------

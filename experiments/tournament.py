@@ -39,6 +39,7 @@ from domino_env.rules import PRESETS, Rules, get_rules
 from experiments import config as configs
 from experiments.files import write_whole
 from experiments.pairing import Pairing, circle, swiss
+from experiments.ratings import Rating, rate
 from experiments.tables import GRACE, Sheet, Table, Workers
 
 SWISS_ROUNDS = 7
@@ -110,14 +111,7 @@ class Config:
     @cached_property
     def squads(self) -> dict[str, Squad]:
         """The sides by name. Raises ``ValueError`` where they cannot be told apart."""
-        squads: dict[str, Squad] = {}
-        for name, written in _named(self.pairs):
-            if name in squads:
-                raise ValueError(f"pairs: {name!r} stands twice; give one another name: NAME={name}")
-            if not name.strip() or not name.isprintable() or len(name) > 200:
-                raise ValueError(f"pairs: {name!r} is no name")
-            squads[name] = _squad(name, written)
-        return squads
+        return squads_of(self.pairs)
 
     @property
     def num_rounds(self) -> int:
@@ -141,6 +135,22 @@ class Config:
             "withdraw": dict(self.withdraw),
             "seed": self.seed,
         }
+
+
+def squads_of(pairs: Mapping[str, _Written] | Sequence[str]) -> dict[str, Squad]:
+    """The sides by name, as :class:`Config` has them or in words of a command line.
+
+    Raises:
+        ValueError: a name twice, or none, or what is no side.
+    """
+    squads: dict[str, Squad] = {}
+    for name, written in _named(pairs):
+        if name in squads:
+            raise ValueError(f"pairs: {name!r} stands twice; give one another name: NAME={name}")
+        if not name.strip() or not name.isprintable() or len(name) > 200:
+            raise ValueError(f"pairs: {name!r} is no name")
+        squads[name] = _squad(name, written)
+    return squads
 
 
 def _named(pairs: Mapping[str, _Written] | Sequence[str]) -> Iterator[tuple[str, _Written]]:
@@ -472,8 +482,14 @@ def _cell(values: Sequence[float]) -> tuple[float | None, float | None, float | 
     return mean, mean - half, mean + half, count
 
 
+def ratings(state: State) -> dict[str, Rating]:
+    """Rating and 95 % interval of every pair (`experiments.ratings`), from the boards that the crosstable has."""
+    meetings = [(*match.sides, match.values) for match in state.matches]
+    return rate(list(state.config.squads), meetings, shared=False, seed=state.config.seed)
+
+
 def report(state: State) -> dict[str, Any]:
-    """All figures of a tournament as plain data: what `domino tournament --json` prints, less the folder."""
+    """All figures of a tournament as plain data: what `domino tournament --json` prints, less ratings and folder."""
     config, rules = state.config, state.config.game
     cross = crosstable(state)
     boards = sum(len(match.boards) for match in state.matches)
@@ -569,7 +585,7 @@ def load(folder: str | Path) -> Config:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Nobody else writes this tournament meanwhile; a lock goes with its process, however that ends."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -640,7 +656,7 @@ def run(
         workers: processes; the result is the same for any number.
         progress: called with deals recorded and deals in all (K2: as many as can be known).
     Returns:
-        :func:`report`, and the folder.
+        :func:`report`, the :func:`ratings`, and the folder.
     Raises:
         ValueError: bad numbers, a folder that holds something else or is being written, a record that does not hold.
         PairError: an agent failed, and nobody judges; what was played is kept.
@@ -652,7 +668,7 @@ def run(
         raise ValueError(f"workers={workers!r} must be a whole number in 1..1024")
     _claim(folder, config)
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder):
         _claim(folder, config)
         (folder / _RECORDS).mkdir(exist_ok=True)
         _wait_for_workers(folder / _RECORDS)
@@ -663,7 +679,7 @@ def run(
             state = _play(config, folder, crew, progress or (lambda done, total: None))
         finally:
             crew.close()
-    return {**report(state), "folder": str(folder)}
+    return {**report(state), "ratings": ratings(state), "folder": str(folder)}
 
 
 def _play(config: Config, folder: Path, crew: Workers, progress: Callable[[int, int], None]) -> State:

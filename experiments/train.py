@@ -149,6 +149,9 @@ def _resumed(found: checkpoint.Checkpoint, overrides: Sequence[str]) -> RunConfi
         raise CheckpointError(f"{found.folder}: {error}") from None
     if not isinstance(saved, dict):
         raise CheckpointError(f"{found.folder} does not say by what config it was trained")
+    if hasattr(cls, "choices"):
+        # What a run is without that was begun before they were there.
+        saved = {"choices": False, "alternatives": False} | saved
     config = configs.load(None, overrides, cls, saved=saved, source=str(found.folder / "state.json"))
     now = configs.as_dict(config)
     for key in config.FIXED:

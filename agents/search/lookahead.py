@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.base import Agent, Decisions
+from agents.moves import make_moves
 from agents.search import solver
 from agents.search.kernels import cores
 from agents.search.position import Position, imagine, position_of
@@ -33,7 +34,7 @@ from agents.search.worlds import (
     joined,
     keys_of,
 )
-from domino_env.line import LineEngine, select_bit
+from domino_env.line import LineEngine
 from domino_env.rules import PRESETS, Rules
 from domino_env.tiles import PASS, is_whole
 
@@ -92,6 +93,7 @@ class Lookahead:
         critic: Judge | str | None = None,
         ms: float | None = None,
         threads: int | None = None,
+        known: bool = False,
     ) -> None:
         """Takes the options.
 
@@ -108,6 +110,7 @@ class Lookahead:
             ms: time for a move in milliseconds, a batch of n moves has n times as much. Worlds are then added block by
                 block until it is used up, and what is played depends on the machine. None: no limit.
             threads: over the decisions of a batch; None: one a core. What is played without `ms` does not depend on it.
+            known: the opponents are the model itself, see `Imagination`.
 
         Raises:
             ValueError: anything out of these, or a checkpoint without a critic that sees all hands.
@@ -125,7 +128,7 @@ class Lookahead:
                 raise ValueError("lookahead needs model=FOLDER of a checkpoint, whose critic judges, or critic=FOLDER")
             critic = model
         self.judge = _judge(critic)
-        self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads)
+        self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads, known)
         self.leaf, self.ms, self.threads = leaf, ms, threads or cores()
         self.needs_history = self.imagination.candidates > 0
         self.name = self._called()
@@ -216,17 +219,8 @@ class Lookahead:
         """
         engine = imagine(dataclasses.replace(position, events=None), rows, hands)
         asking = position.to_move[rows]
-        rewards, over = engine.step(actions, autoreset=False)
+        rewards, over = make_moves(engine, actions)
         points = rewards[np.arange(len(rows)), asking].astype(np.float64)
-        forced = np.flatnonzero((engine.legal_count() == 1) & ~over)
-        while len(forced):
-            part = engine.take(forced)
-            bits = part.legal_bits()
-            rewards, done = part.step(select_bit(bits, np.zeros(len(bits), np.uint8)), autoreset=False)
-            engine.put(forced, part)
-            ended = forced[done]
-            points[ended], over[ended] = rewards[done, asking[ended]], True
-            forced = forced[(part.legal_count() == 1) & ~done]
         going = np.flatnonzero(~over)
         if len(going):
             left = engine.take(going)

@@ -14,6 +14,7 @@ Positions do not tell a match's score: agents that look at it are asked as in a 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -63,6 +64,8 @@ class AsPlayed:
         self.agent = agent
         self.name = agent.name
         self.needs_history = getattr(agent, "needs_history", False)
+        if hasattr(agent, "chances"):  # a network is asked about many hands at a fraction of the cost
+            self.chances = functools.partial(agent.chances, certain=True)
 
     def check(self, rules: Rules) -> None:
         """Refuse a game that the agent does not play, by a ValueError."""

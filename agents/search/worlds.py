@@ -12,7 +12,7 @@ import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from agents.base import Agent, Decisions, make_agent, need_probabilities
 from agents.search.beliefs import RulesBelief
 from agents.search.position import Position
-from agents.search.reading import check_model, log_likelihood
+from agents.search.reading import AsPlayed, check_model, log_likelihood
 from domino_env.deals import Streams
 from domino_env.rules import Rules
 from domino_env.tiles import is_whole
@@ -37,6 +37,8 @@ CANDIDATES = 10
 #: sits there may play otherwise, and a product of many likelihoods is sure of itself.
 TEMPERATURE = 1.7
 FLOOR = 0.05
+#: Of the moves of opponents who are known to play as the model does: they never stray, but numbers are rounded.
+KNOWN_FLOOR = 0.01
 _KNOWN = ("rules", "uniform")  # models without an agent
 _SALT = np.uint64(0x5EEDED5A17D0F00D)  # the resampling's own chance, apart from that of the candidates
 
@@ -72,6 +74,7 @@ class Imagination:
         temperature: float = TEMPERATURE,
         floor: float = FLOOR,
         reads: str = "all",
+        known: bool = False,
     ) -> None:
         """Takes the options.
 
@@ -84,10 +87,17 @@ class Imagination:
             temperature: likelihoods count to the power of one over this; > 0.
             floor: share of its moves that the model makes at random, 0..1.
             reads: whose moves are read: "all" others, the "partner" or the "opponents".
+            known: the opponents are the model itself. Their moves are then read as it plays them (a network that plays
+                its likeliest action would have played no other), with temperature 1 and hardly a floor; the partner's
+                as ever.
 
         Raises:
             ValueError: anything out of these.
         """
+        if not isinstance(known, bool):
+            raise ValueError(f"known={known!r} must be true or false")
+        if known and (model is None or model in _KNOWN):
+            raise ValueError("known=true needs a model=… that plays, which the opponents are known to be")
         if not is_whole(worlds) or not 1 <= worlds <= LIMIT:
             raise ValueError(f"worlds={worlds!r} must be a whole number in 1..{LIMIT}")
         if candidates is not None and (not is_whole(candidates) or not 0 <= candidates <= LIMIT):
@@ -109,6 +119,10 @@ class Imagination:
             candidates = 0 if model is None else CANDIDATES * worlds
         self.worlds, self.candidates = int(worlds), int(candidates)
         self.temperature, self.floor, self.reads = float(temperature), float(floor), reads
+        self.known = known
+        self._opponents = self.model
+        if getattr(self.model, "sample", None) is False:  # a network that plays its likeliest action
+            self._opponents = AsPlayed(cast(Agent, self.model))
 
     def check(self, rules: Rules) -> None:
         """Raises a ValueError for a game that the model does not play, or without the seats that are read."""
@@ -124,6 +138,7 @@ class Imagination:
             model = self.model if isinstance(self.model, str) or self.model is None else self.model.name
             said += [f"model={model}", f"temperature={self.temperature:g}", f"floor={self.floor:g}"]
             said += [f"reads={self.reads}"] if self.reads != "all" else []
+            said += ["known=true"] if self.known else []
         return said
 
     def draw(self, position: Position, keys: Keys, start: int = 0, worlds: int | None = None) -> Worlds:
@@ -146,7 +161,7 @@ class Imagination:
         first, last = (place * self.candidates // self.worlds for place in (start, start + count))
         hands = lenient(position).sample(last - first, keys, first)
         copies = _copies(hands)
-        log = np.where(copies > 0, self._log_likelihood(position, hands) / self.temperature, -np.inf)
+        log = np.where(copies > 0, self._log_weight(position, hands), -np.inf)
         top = log.max(axis=1)
         lost = np.isneginf(top)
         log[lost], top[lost] = 0, 0
@@ -158,18 +173,33 @@ class Imagination:
         hands, weights = _chosen(hands, weights / total[:, None], count, Streams(keys ^ _SALT, start))
         return Worlds(hands, weights, ess, mass, last - first)
 
-    def _log_likelihood(self, position: Position, hands: Masks) -> Floats:
-        """(N, M) natural log of how likely the past moves of the seats that are read were, with these hands."""
+    def _log_weight(self, position: Position, hands: Masks) -> Floats:
+        """(N, M) natural log of the weight of hands by the past moves of the seats that are read."""
         seats = position.rules.seats
-        if self.reads == "all":
-            return log_likelihood(position, [self.model] * seats, hands, self.floor).sum(axis=2)
+        if self.reads == "all" and not self.known:
+            return log_likelihood(position, [self.model] * seats, hands, self.floor).sum(axis=2) / self.temperature
         away = (np.arange(seats) - position.viewer[:, None]) % seats
-        read = away == 2 if self.reads == "partner" else away % 2 == 1
+        partner, opponents = away == 2, away % 2 == 1
+        if not self.known:
+            read = partner if self.reads == "partner" else opponents
+            return self._of_seats(position, hands, read, self.model, self.floor) / self.temperature
+        log = np.zeros(hands.shape[:2])
+        if self.reads != "opponents":
+            log += self._of_seats(position, hands, partner, self.model, self.floor) / self.temperature
+        if self.reads != "partner":
+            log += self._of_seats(position, hands, opponents, self._opponents, KNOWN_FLOOR)
+        return log
+
+    @staticmethod
+    def _of_seats(
+        position: Position, hands: Masks, read: npt.NDArray[np.bool_], model: Agent | str | None, floor: float
+    ) -> Floats:
+        """(N, M) natural log of how likely the past moves of the seats that are `read` (N, seats) were."""
         out = np.zeros(hands.shape[:2])
         for seat in np.unique(position.viewer):  # the seats that are not read need not be asked
             rows = np.flatnonzero(position.viewer == seat)
-            models = [self.model if one else None for one in read[rows[0]]]
-            out[rows] = log_likelihood(position.take(rows), models, hands[rows], self.floor).sum(axis=2)
+            models = [model if one else None for one in read[rows[0]]]
+            out[rows] = log_likelihood(position.take(rows), models, hands[rows], floor).sum(axis=2)
         return out
 
 

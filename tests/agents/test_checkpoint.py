@@ -15,7 +15,7 @@ import torch
 
 from agents import checkpoint, make_agent
 from agents.base import decide
-from agents.checkpoint import CheckpointError, describe_rules, fill, load, load_policy, resolve, resume, save
+from agents.checkpoint import CheckpointError, describe_rules, fill, load, load_policy, resolve, resume, save, slim
 from agents.networks import input_bits, make_actor
 from domino_env import get_rules, make_engine
 from domino_env.decisions import Decisions
@@ -32,7 +32,7 @@ def contents(size: int = 8, **changes: Any) -> tuple[dict[str, torch.Tensor], di
     model = {f"actor.{name}": tensor for name, tensor in actor.state_dict().items()}
     state = {
         "algorithm": "ppo",
-        "config": {"seed": 1},
+        "config": {"seed": 1, "runs_dir": "runs"},
         "rules": describe_rules(RULES),
         "policy": {"network": "mlp", "hidden": [size], "bits": layout.size, "actions": 57},
         "counters": {"updates": 3},
@@ -208,11 +208,13 @@ def test_a_policy_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     policy = contents()[2]["policy"]
     for number, (change, message) in enumerate(
         [
-            ({"network": "gru"}, "network 'gru' is not known; known: mlp, public_private"),
+            ({"network": "lstm"}, "network 'lstm' is not known; known: mlp, public_private, gru"),
             ({"bits": 192}, "its network has 192 bits, this version has 256"),
             ({"actions": 59}, "its network has 59 actions"),
             ({"words": True}, "its network has 256 bits, this version has 296"),
             ({"words": 1}, "says words=1; it is true or false"),
+            ({"choices": True}, "its network has 256 bits, this version has 448"),
+            ({"choices": 1}, "says choices=1; it is true or false"),
             # Which of the tensors that do not fit is named first is left open.
             ({"hidden": [16]}, r"actor\.\S+ is torch.float32 \(.*\), expected torch.float32 \("),
             ({"hidden": [8, 8]}, r"actor\.\S+ is missing"),
@@ -319,3 +321,18 @@ def test_an_error_while_writing_cleans_up(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(CheckpointError, match="earlier checkpoints are intact"):
         written(tmp_path, 5)
     assert names(tmp_path / "checkpoints") == ["00000003", "latest"] and load(first)
+
+
+def test_slim_keeps_what_plays_and_nothing_else(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    out = slim(folder, tmp_path / "small")
+    assert sorted(file.name for file in out.iterdir()) == ["model.safetensors", "optimizer.safetensors", "state.json"]
+    kept, whole = load(out), load(folder)
+    assert kept.optimizer == {} and kept.model.keys() == whole.model.keys()
+    assert all(torch.equal(kept.model[name], tensor) for name, tensor in whole.model.items())
+    assert "runs_dir" not in kept.state["config"] and kept.state["policy"] == whole.state["policy"]
+    again = slim(folder, out)  # over one that is there
+    assert again == out and [file.name for file in tmp_path.iterdir() if file.name.startswith(".small")] == []
+    with pytest.raises(CheckpointError, match="does not exist"):
+        slim(tmp_path / "nowhere", tmp_path / "other")
+    assert not (tmp_path / "other").exists()

@@ -132,8 +132,8 @@ def test_the_same_seed_gives_the_same_network(kind: str) -> None:
 
 
 def test_unknown_network_names_the_choices() -> None:
-    with pytest.raises(ValueError, match="'gru'; choose from mlp, public_private"):
-        make_actor("gru", RULES, [8], generator())
+    with pytest.raises(ValueError, match="'lstm'; choose from mlp, public_private, gru, gru_public_private"):
+        make_actor("lstm", RULES, [8], generator())
 
 
 def test_public_branch_does_not_see_the_own_hand() -> None:

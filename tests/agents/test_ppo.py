@@ -11,8 +11,10 @@ import torch
 from agents.base import decide
 from agents.buffers import Rollout, gae, join
 from agents.networks import MaskedCategorical, straighten, to_bits, to_mask
-from agents.ppo import PPOConfig, Trainer, _deal_figures, _Tally, surrogate
+from agents.ppo import PPOConfig, Trainer, surrogate
+from agents.rollout import Tally, deal_figures
 from domino_env import get_rules, make_engine
+from domino_env.choices import packed as choices_of
 from domino_env.rules import Rules
 from domino_env.tiles import PASS
 from domino_env.words import features
@@ -139,7 +141,7 @@ def test_only_real_decisions_are_kept_and_every_deal_is_played_out() -> None:
     assert (np.bitwise_count(rollout.legal) > 1).all()
     assert ((rollout.legal >> rollout.action.astype(np.uint64)) & np.uint64(1) == 1).all()
     assert 12 < len(rollout.action) / 64 < 19  # 15.4 a deal in random play
-    assert rollout.obs.dtype == np.uint8 and rollout.obs.shape[1] == 32
+    assert rollout.obs.dtype == np.uint8 and rollout.obs.shape[1] == 32 + 24  # and the choices
     figures = trainer.update()
     assert 18 < figures["charts/episodic_length"] < 32
     assert figures["domino/out_rate"] + figures["domino/block_rate"] == pytest.approx(1)
@@ -189,7 +191,7 @@ def counted(rules: Rules, deals: int, seed: int) -> tuple[dict[str, float], dict
     """Random play: the figures as the trainer counts them, and the same counted deal by deal in plain Python."""
     engine = make_engine(rules, deals, seed=seed)
     rng = np.random.default_rng(seed)
-    tally = _Tally(deals)
+    tally = Tally(deals)
     moves: list[list[tuple[int, int]]] = [[] for _ in range(deals)]
     live, points, ended = np.arange(deals), 0.0, [0, 0, 0]
     while len(live):
@@ -225,7 +227,7 @@ def counted(rules: Rules, deals: int, seed: int) -> tuple[dict[str, float], dict
         "charts/episodic_length": total / deals, "domino/pass_rate": passes / total, "domino/rolled_rate": rolls / lays,
         "domino/points": points / deals, "domino/out_rate": ended[0] / deals, "domino/block_rate": ended[1] / deals,
     } | ({"domino/guard_rate": ended[2] / deals} if rules.rows else {})  # fmt: skip
-    return _deal_figures(rules, [tally]), plain
+    return deal_figures(rules, [tally]), plain
 
 
 @pytest.mark.parametrize(("name", "overrides"), [("sport_club", {}), ("blitz", {"pairs": True}), *NEW], ids=str)
@@ -248,21 +250,28 @@ def test_guard__deals_broken_off_are_counted_apart(monkeypatch: pytest.MonkeyPat
     trainer.close()
 
 
-def test_words_are_read_by_the_networks_beside_the_observation() -> None:
-    """What the trainer shows them while playing is what the policy reads off the history at the table."""
-    trainer = small(words=True)
+@pytest.mark.parametrize(("words", "choices"), [(True, False), (False, True), (True, True)])
+def test_words_and_choices_are_read_beside_the_observation(words: bool, choices: bool) -> None:
+    """What the trainer shows the actor while playing is what the policy reads off the history at the table."""
+    trainer = small(words=words, choices=choices)
     trainer.update()
     rules, policy = trainer.rules, trainer.policy()
     engine = make_engine(rules, 200, seed=4)
     rng = np.random.default_rng(4)
     for _ in range(9):
         engine.step(engine.sample_legal(rng))
-    assert policy.needs_history and not small().policy().needs_history
+    assert policy.needs_history and not small(choices=False).policy().needs_history
     batch = decide(engine, policy)
     obs, legal, _ = straighten(engine.observe(packed=True), engine.legal_bits(), trainer.layout)
-    words = features(engine.history(), rules, (engine.leader() - engine.to_move()) % 4)
-    shown = np.concatenate([obs, np.packbits(words, axis=1, bitorder="little")], axis=1)
-    assert words.any() and rollout_width(trainer) == shown.shape[1]
+    more = [np.zeros((len(obs), 0), np.uint8)]
+    if words:
+        bits = features(engine.history(), rules, (engine.leader() - engine.to_move()) % 4)
+        more.append(np.packbits(bits, axis=1, bitorder="little"))
+    if choices:
+        more.append(choices_of(engine.history()))
+    assert all(part.any() for part in more[1:])
+    shown = np.concatenate([obs, *more], axis=1)
+    assert rollout_width(trainer) == shown.shape[1]
     with torch.no_grad():
         logits = trainer.actor.network(to_bits(shown, torch.float32))
         other = trainer.actor.network(to_bits(np.concatenate([obs, 0 * shown[:, 32:]], axis=1), torch.float32))
@@ -270,7 +279,7 @@ def test_words_are_read_by_the_networks_beside_the_observation() -> None:
     probs = MaskedCategorical(logits, to_mask(legal, 57)).probs.numpy()
     assert np.allclose(np.sort(policy.probabilities(batch)[free]), np.sort(probs[free]), atol=1e-5)
     assert not torch.equal(logits, other)
-    with pytest.raises(ValueError, match=r"reads the words of the game: it needs batch\.history"):
+    with pytest.raises(ValueError, match=r"reads the history of the deal: it needs batch\.history"):
         policy.act(dataclasses.replace(batch, history=None))
     trainer.close()
 
@@ -312,8 +321,10 @@ def test_the_actor_does_not_change_when_hidden_hands_are_rearranged(network: str
             other.step(move[rows])
         assert (other.hands() != engine.hands()[rows]).any(axis=1).mean() > 0.9
         uniforms = rng.random(len(rows))
-        chosen = trainer._choose(engine.observe(packed=True)[rows], engine.legal_bits()[rows], uniforms)
-        again = trainer._choose(other.observe(packed=True), other.legal_bits(), uniforms)
+        seen = trainer._seen(engine, engine.legal_bits(), rows, engine.leader())
+        every = trainer._seen(other, other.legal_bits(), np.arange(len(rows)), other.leader())
+        chosen = trainer._choose(seen[0], seen[1], uniforms)
+        again = trainer._choose(every[0], every[1], uniforms)
         assert np.array_equal(chosen[0], again[0]) and np.array_equal(chosen[1], again[1])
     trainer.close()
 

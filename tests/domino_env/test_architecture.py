@@ -8,7 +8,23 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("domino_env", "agents", "experiments")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-LEARNING = ("algorithms", "buffers", "checkpoint", "learner", "networks", "ppo")  # files of agents/ that may need torch
+#: Files of agents/ that may need torch.
+LEARNING = (
+    "algorithms",
+    "alternatives",
+    "buffers",
+    "checkpoint",
+    "dqn",
+    "expert",
+    "imitation",
+    "learner",
+    "networks",
+    "nfsp",
+    "owner",
+    "pool",
+    "ppo",
+    "recurrent",
+)
 
 
 def modules_in(source: str, package: str) -> set[str]:

@@ -22,6 +22,7 @@ from domino_env.deals import parse_deal, struck
 from domino_env.tiles import PASS, mask_of
 from experiments import cli, pairing, tables, tournament
 from experiments.pairing import circle, swiss
+from experiments.ratings import rate
 from experiments.tables import PairError, Sheet, Table
 from experiments.tournament import Config, Match, State, crosstable, plan, report, run, standings
 
@@ -264,6 +265,19 @@ def test_round_robin__every_match_has_its_record(league):
     assert figures["boards"] == 80 and figures["complete"]
     # Every match has deals of its own.
     assert len({line["text"].partition("|")[2] for record in found.values() for line in record.lines}) == 80
+
+
+def test_ratings__of_all_boards_and_not_in_the_file(league):
+    folder, figures = league
+    meetings = []
+    for record in records(folder).values():
+        sides = record.header.info["pair_0"], record.header.info["pair_1"]
+        points = [line["recorded"]["points"] for line in record.lines]
+        meetings.append((*sides, [own - other for own, other in points]))
+    assert figures["ratings"] == rate(figures["players"][::-1], meetings, shared=False, seed=3)
+    assert list(figures["ratings"]) == figures["players"]
+    assert sum(one["rating"] for one in figures["ratings"].values()) == pytest.approx(5 * 1500)
+    assert b"ratings" not in (folder / "tournament.json").read_bytes()  # it stays what earlier versions wrote
 
 
 def test_points__row_against_column_with_students_interval(league):
@@ -927,7 +941,7 @@ def test_json__one_object(tmp_path, monkeypatch, capsys):
     keys = (
         "players points low high boards counts standings tie_breaks system table rounds fours rules judge seed complete"
     )
-    assert list(figures) == [*keys.split(), "folder"]
+    assert list(figures) == [*keys.split(), "ratings", "folder"]
     assert figures["players"] == ["club", "greedy"] and figures["boards"] == 4 and figures["folder"] == "t"
     assert cli.main("tournament --resume t --json".split()) == 0
     assert json.loads(capsys.readouterr().out) == figures
@@ -941,7 +955,7 @@ def test_examples_of_the_help_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["tournament", "--help"]) == 0
     found = re.findall(r"Example: domino ((?:.|\n(?!\s*\n))+)", capsys.readouterr().out)
-    assert len(found) == 2
+    assert len(found) == 3
     for example in found:
         words = " ".join(example.split()).replace('"', "").split()
         if "--workers" in words:

@@ -1,0 +1,46 @@
+"""The trained players that come along: `champion`, a network, and `champion-search`, which looks ahead with it.
+
+Their checkpoint lies beside this file: the networks of a run of configs/champion.yaml, without what only training
+needs. README.md says how long it was trained, and how strong it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from agents.base import Agent, call_factory, register_agent
+from agents.search import load
+
+FOLDER = Path(__file__).parent
+
+#: How `champion-search` looks ahead where nothing else is asked for.
+SEARCH: dict[str, Any] = {"leaf": "mean", "worlds": 100, "candidates": 1000}
+
+
+def champion(sample: bool = False) -> Agent:
+    """The trained network that comes along, for sport_book.
+
+    Args:
+        sample: plays by its probabilities; else the likeliest action, which is the stronger.
+    """
+    try:
+        from agents.checkpoint import load_policy  # torch is only needed here
+    except ModuleNotFoundError as error:
+        raise ImportError("the champion is a network; install torch: pip install 'domino-lab[train]'") from error
+    policy = load_policy(FOLDER, sample=sample)
+    policy.name = "champion"
+    return policy
+
+
+def champion_search(**options: Any) -> Agent:
+    """The champion that looks one ply ahead in imagined worlds; it has the options of `lookahead`."""
+    player = call_factory("champion-search", load("lookahead").lookahead, {**SEARCH, "model": str(FOLDER), **options})
+    player.name = "champion-search" + "".join(
+        f"{',' if i else ':'}{key}={value}" for i, (key, value) in enumerate(options.items())
+    )
+    return player
+
+
+register_agent("champion", champion)
+register_agent("champion-search", champion_search)
