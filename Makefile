@@ -10,12 +10,12 @@ TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test slow check bench clean
+.PHONY: help setup train test slow check bench notebooks clean
 
 help: ## show this list
 	@echo "domino-lab: what make can do"
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
-		while IFS='|' read -r target text; do printf '%-14s %s\n' "$$target" "$$text"; done
+		while IFS='|' read -r target text; do printf '%-18s %s\n' "$$target" "$$text"; done
 	@echo "Options: CONFIG=configs/quick.yaml for train, JOBS=2 for test, PYTHON=python3.11 for the set-up."
 
 setup: $(READY) ## make .venv with the tested versions (every target below does it by itself)
@@ -38,6 +38,9 @@ check: $(READY) ## lint, format and types
 bench: $(READY) ## moves a second of the engine and decisions a second of the trainer, beside the peers that are installed
 	$(BIN)/domino benchmark engine --peers
 	$(BIN)/domino benchmark train
+
+notebooks: $(READY) ## run the notebooks anew and keep what they show (about ten minutes on two cores)
+	$(BIN)/python notebooks/execute.py
 
 clean: ## remove .venv and caches; runs/ stays
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

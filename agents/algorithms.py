@@ -61,7 +61,7 @@ class RunConfig:
     max_grad_norm: float = 0.5
     adam_eps: float = 1e-5
 
-    #: What a resume cannot change, beside these: another game or network.
+    #: What a resume cannot change, beside these: another game or network, or what its values are counted in.
     FIXED: ClassVar[tuple[str, ...]] = ("algorithm", "seed", "runs_dir", "rules", "rule_overrides", "hidden")
 
     def __post_init__(self) -> None:
@@ -232,6 +232,11 @@ class BaseTrainer:
         """What else going on to the bit needs, by name: replay, past selves. Sizes may differ from save to save."""
         return {}
 
+    def refresh(self) -> None:
+        """Brings all that computes up to date, after `model()` has been filled."""
+        for learner in self.learners.values():
+            learner.refresh()
+
     def counters(self) -> dict[str, Any]:
         """All that counts on, as plain data."""
         counts = {name: getattr(self, name) for name in self.COUNTERS}
@@ -246,7 +251,7 @@ class BaseTrainer:
             setattr(self, name, type(getattr(self, name))(counters[name]))
         for who, learner in self.learners.items():
             learner.steps = int(counters[f"{who}_steps"])
-            learner.refresh()
+        self.refresh()
 
 
 def config_class(algorithm: Any) -> type[RunConfig]:

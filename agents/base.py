@@ -123,15 +123,31 @@ def make_agent(agent: str | Agent, rules: str | Rules | None = None) -> Agent:
         if isinstance(agent, type) or not isinstance(agent, Agent):
             raise ValueError(f"{agent!r} is no agent: it needs a name and act(batch); or give one of {_choices()}")
         return _checked(agent, rules)
+    name, options = _parts(agent)
+    if name in _REGISTRY:
+        return _checked(_build(name, options), rules)
+    if (folder := folder_of(agent)) is not None:
+        return _load(folder, None if rules is None else get_rules(rules))
+    raise ValueError(f"unknown agent {agent!r}; choose from {_choices()}, or give the folder of a checkpoint")
+
+
+def folder_of(agent: str | Path | Agent) -> Path | None:
+    """The folder of the checkpoint that `make_agent` would load; None for an agent, or the name of a registered one.
+
+    A registered name goes first, whatever lies in the working folder under that name.
+    """
+    if not isinstance(agent, str | Path) or not str(agent) or _parts(str(agent))[0] in _REGISTRY:
+        return None
+    return Path(agent) if Path(agent).is_dir() else None
+
+
+def _parts(agent: str) -> tuple[str, str]:
+    """Name and options: "pimc-30" is pimc with worlds=30."""
     name, _, options = agent.partition(":")
     stem, _, count = name.rpartition("-")
     if name not in _REGISTRY and stem in _NUMBER and count.isdecimal():
-        name, options = stem, ",".join([f"{_NUMBER[stem]}={count}", *([options] if options else [])])
-    if name in _REGISTRY:
-        return _checked(_build(name, options), rules)
-    if agent and Path(agent).is_dir():
-        return _load(Path(agent), None if rules is None else get_rules(rules))
-    raise ValueError(f"unknown agent {agent!r}; choose from {_choices()}, or give the folder of a checkpoint")
+        return stem, ",".join([f"{_NUMBER[stem]}={count}", *([options] if options else [])])
+    return name, options
 
 
 def _checked(agent: Agent, rules: str | Rules | None) -> Agent:

@@ -34,6 +34,9 @@ LATEST = "latest"
 _TENSORS = ("model.safetensors", "optimizer.safetensors")
 _MEMORY = "memory.safetensors"  # only where there is something in it
 _STATE = "state.json"
+_SHAPING = (
+    "algorithm", "network", "hidden", "state", "critic_hidden", "words", "choices", "advantage", "owner_coef",
+)  # settings that the shape of the networks hangs on  # fmt: skip
 
 
 class CheckpointError(ValueError):
@@ -279,9 +282,26 @@ def begin(trainer: BaseTrainer, folder: str | Path) -> None:
         CheckpointError: the checkpoint cannot be used, is of other rules, or its networks are others.
     """
     checkpoint, _ = _of_game(folder, trainer.rules)
-    fill(trainer.model(), checkpoint.model, str(folder))
-    for learner in trainer.learners.values():
-        learner.refresh()
+    try:
+        fill(trainer.model(), checkpoint.model, str(folder))
+    except CheckpointError:
+        if not (others := _others(trainer, checkpoint)):
+            raise
+        raise CheckpointError(f"start={folder} has other networks than this run: {others}") from None
+    trainer.refresh()
+
+
+def _others(trainer: BaseTrainer, checkpoint: Checkpoint) -> str:
+    """The settings by which the networks of a checkpoint differ from those of a run, in words; empty for none."""
+    said, state = checkpoint.state.get("config"), checkpoint.state
+    there = {"choices": False, **(said if isinstance(said, dict) else {}), "algorithm": state.get("algorithm")}
+    here = {key: getattr(trainer.config, key) for key in _SHAPING if hasattr(trainer.config, key)}
+    parts = [
+        f"{key}={json.dumps(there[key])} there, {json.dumps(value)} here"
+        for key, value in here.items()
+        if key in there and there[key] != value
+    ]
+    return "; ".join(parts)
 
 
 def slim(folder: str | Path, out: str | Path) -> Path:
@@ -377,7 +397,11 @@ def load_critic(folder: str | Path, rules: str | Rules | None = None) -> Central
     config = checkpoint.state.get("config")
     if not isinstance(config, dict):
         raise CheckpointError(f"{folder}: {_STATE} does not say how its critic was trained")
-    if config.get("advantage") != "deal":
+    if "advantage" not in config:
+        raise CheckpointError(
+            f"{folder} has no critic that sees all hands: runs of {checkpoint.state.get('algorithm')} have no critic"
+        )
+    if config["advantage"] != "deal":
         raise CheckpointError(
             f"{folder} has no critic that sees all hands: it was trained with "
             f"advantage={config.get('advantage')!r}, that needs 'deal'"

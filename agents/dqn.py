@@ -28,7 +28,7 @@ from agents.algorithms import BaseTrainer, RunConfig
 from agents.buffers import Replay
 from agents.learner import Learner, padded
 from agents.networks import ILLEGAL, Policy, input_bits, make_actor, mirrored, straighten, to_bits, to_mask
-from agents.rollout import Tally, deal_figures
+from agents.rollout import Tally, deal_figures, in_order
 from domino_env.engine import Engine, make_engine
 from domino_env.line import select_bit
 from domino_env.observation import layout_of
@@ -64,7 +64,7 @@ class ValueConfig(RunConfig):
     epsilon_decisions: int = 400_000  # so many decisions of the run, and from there on; in a straight line
     reward_scale: float = 20.0  # rewards are divided by it
 
-    FIXED: ClassVar[tuple[str, ...]] = (*RunConfig.FIXED, "network", "replay")
+    FIXED: ClassVar[tuple[str, ...]] = (*RunConfig.FIXED, "network", "replay", "reward_scale")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,7 +199,7 @@ def play(engine: Engine, seed: int, choose: Choose) -> Played:
             if len(live):
                 engine = engine.take(going)
     tally.returns = float(rewards[np.arange(count), leader].sum())
-    obs, legal, action, deal, seat = (np.concatenate(column) for column in zip(*plies, strict=True))
+    obs, legal, action, deal, seat = in_order(plies, engine.rules)
     return Played(obs, legal, action, deal, seat, rewards, tally)
 
 
@@ -361,8 +361,7 @@ class Values:
         return named("replay", self.replay.tensors())
 
     def restore(self, memory: Mapping[str, Tensor]) -> None:
-        """Goes on from there, after the parameters have been filled."""
-        self.target.refresh()
+        """Goes on from there."""
         self.replay.restore(part("replay", memory))
 
 
@@ -458,6 +457,11 @@ class Trainer(BaseTrainer):
     def model(self) -> dict[str, Tensor]:
         """The parameters by name, the target network's too."""
         return super().model() | self.values.named_target()
+
+    def refresh(self) -> None:
+        """Brings all that computes up to date, the target network too."""
+        super().refresh()
+        self.values.target.refresh()
 
     def memory(self) -> dict[str, Tensor]:
         """The replay."""

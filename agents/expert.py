@@ -16,6 +16,7 @@ that knows this player. All chance of an update follows from (seed, number of th
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -220,7 +221,12 @@ class Trainer(PPO):
         fresh, regret = self._label()
         labelled = time.perf_counter()
         self.labels = concatenate([self.labels, fresh]).newest(config.keep_labels)
-        played = self._together([lambda p=part: self._play(p) for part in range(PARTS)])  # type: ignore[misc]
+        if not len(self.labels.legal):
+            raise ValueError(
+                f"there is nothing to learn from: no decision of {config.label_deals} deals was labelled; raise "
+                "label_deals, label_share or label_tiles"
+            )
+        played = self._together([lambda p=part: self._play(p, False) for part in range(PARTS)])  # type: ignore[misc]
         rollout = join([part.rollout for part in played])
         middle = time.perf_counter()
         rng = np.random.default_rng([config.seed, self.updates, PARTS])
@@ -232,11 +238,14 @@ class Trainer(PPO):
         self.updates += 1
         self.decisions += len(fresh.legal)
         self.deals += config.deals + config.label_deals
+        met = self.pool.count([(part.seating, part.rewards) for part in played])
+        self.pool.grow(self.updates, self.actor)
         return {
             **deal_figures(self.rules, [part.tally for part in played]),
+            **met,
             **actor,
             **critic,
-            "losses/label_regret": regret,
+            **({"losses/label_regret": regret} if len(fresh.legal) else {}),
             "losses/explained_variance": float(1 - rollout.advantage.var() / max(rollout.target.var(), 1e-12)),
             "charts/learning_rate": config.imitate_rate,
             "time/labels_seconds": labelled - begin,
@@ -263,7 +272,8 @@ class Trainer(PPO):
         """Decisions of fresh deals that the network plays against itself, labelled by the teachers.
 
         Returns:
-            The labels, and the points that the network's likeliest action loses by them, on average.
+            The labels, and the points that the network's likeliest action loses by them, on average; nan where there
+            are none.
         """
         config, rules = self.config, self.rules
         entropy = np.random.SeedSequence([config.seed, self.updates, _LABELS])
@@ -304,7 +314,8 @@ class Trainer(PPO):
             if done.any() and not over:
                 engine, streams = engine.take(~done), streams.take(~done)
         if not parts:
-            return self.labels.newest(0), 0.0
+            nothing = slice(0)
+            return Labels(self.labels.obs[nothing], self.labels.legal[nothing], self.labels.values[nothing]), math.nan
         return concatenate(parts), float(np.concatenate(lost).mean())
 
     def _straight(self, batch: Decisions, values: Floats) -> Labels:

@@ -219,6 +219,11 @@ class Trainer(BaseTrainer):
         """The parameters by name: "actor." the average policy, "q." the action values, "target." their target."""
         return super().model() | self.values.named_target()
 
+    def refresh(self) -> None:
+        """Brings all that computes up to date, the target network too."""
+        super().refresh()
+        self.values.target.refresh()
+
     def memory(self) -> dict[str, Tensor]:
         """The replay and the reservoir."""
         return self.values.memory() | named("reservoir", self.reservoir.tensors())

@@ -55,7 +55,7 @@ from agents.networks import (
 )
 from agents.owner import OwnerLoss, Possible, add_head, held, owner_figures, owner_loss, owners_of, with_owners
 from agents.pool import DEALS, Guests, Pool, PoolConfig
-from agents.rollout import SELF, Played, Tally, deal_figures
+from agents.rollout import SELF, Played, Tally, deal_figures, in_order
 from domino_env.engine import Engine, make_engine
 from domino_env.line import LineEngine, select_bit
 from domino_env.observation import layout_of
@@ -93,7 +93,7 @@ class PPOConfig(RunConfig):
     pool: PoolConfig = field(default_factory=PoolConfig)  # whom it meets beside itself
 
     FIXED: ClassVar[tuple[str, ...]] = (
-        *RunConfig.FIXED, "network", "critic_hidden", "words", "choices", "advantage", "owner_coef",
+        *RunConfig.FIXED, "network", "critic_hidden", "words", "choices", "advantage", "owner_coef", "reward_scale",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -287,8 +287,11 @@ class Trainer(BaseTrainer):
 
     # -- playing --
 
-    def _play(self, part: int) -> Played:
-        """One part of an update's deals, played to their end by the present network and its guests, with advantages."""
+    def _play(self, part: int, branching: bool = True) -> Played:
+        """One part of an update's deals, played to their end by the present network and its guests, with advantages.
+
+        branching: ask what all legal actions are worth, in runs that learn from them.
+        """
         entropy = np.random.SeedSequence([self.config.seed, self.updates, part])
         engine: Engine = self._engines[part]
         engine.reset(seed=int(entropy.generate_state(1, np.uint64)[0]))
@@ -319,7 +322,7 @@ class Trainer(BaseTrainer):
                     hidden = np.take_along_axis(engine.hands()[rows], around, axis=1).astype("<u4").view(np.uint8)
                     chosen[mine], logprob = self._choose(obs[mine], legal[mine], rng.random(len(rows)))
                     plies.append((obs[mine], hidden, legal[mine], chosen[mine], logprob, live[rows], seat))
-                    if self.branching:
+                    if self.branching and branching:
                         others.append(branches(cast(LineEngine, engine), rows, flipped[mine], chosen[mine]))
                 for number in np.unique(who[free[~mine]]).tolist():
                     its = who[free] == number
@@ -395,9 +398,7 @@ class Trainer(BaseTrainer):
         rewards: npt.NDArray[np.float32],
     ) -> Rollout:
         """The rollout of the plies, with what the critic says of them."""
-        obs, hidden, legal, action, logprob, deal, seat = (
-            np.concatenate(column) for column in zip(*plies, strict=True)
-        )
+        obs, hidden, legal, action, logprob, deal, seat = in_order(plies, self.rules)
         bounds = np.cumsum([0, *(len(ply[0]) for ply in plies)]).tolist()
         values = self._values(self._critic_input(obs, hidden))
         rewards = rewards / np.float32(self.config.reward_scale)
@@ -415,6 +416,8 @@ class Trainer(BaseTrainer):
 
     def _values(self, seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         """(n,) what the critic says of (n, bytes) packed rows."""
+        if not len(seen):  # every other action ended its deal
+            return np.zeros(0, np.float32)
         block = self.config.minibatch
         with torch.inference_mode():
             x = padded(seen, block)

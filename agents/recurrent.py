@@ -43,7 +43,7 @@ from agents.networks import (
     to_mask,
 )
 from agents.ppo import PARTS, Surrogate, surrogate
-from agents.rollout import Tally, deal_figures
+from agents.rollout import Tally, deal_figures, in_order
 from domino_env.line import LineEngine, select_bit
 from domino_env.observation import layout_of
 
@@ -73,7 +73,9 @@ class RecurrentConfig(RunConfig):
     gae_lambda: float = 0.5
     reward_scale: float = 20.0  # rewards are divided by it
 
-    FIXED: ClassVar[tuple[str, ...]] = (*RunConfig.FIXED, "network", "state", "critic_hidden", "advantage")
+    FIXED: ClassVar[tuple[str, ...]] = (
+        *RunConfig.FIXED, "network", "state", "critic_hidden", "advantage", "reward_scale",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         rules = self.get_rules()
@@ -304,7 +306,7 @@ class Trainer(BaseTrainer):
         tally: Tally,
     ) -> _Part:
         """The part that these plies are, with what the critic says of them."""
-        obs, hidden, legal, action, logprob, deal, seat, ply = (np.concatenate(column) for column in zip(*decisions))
+        obs, hidden, legal, action, logprob, deal, seat, ply = in_order(decisions, self.rules)
         bounds = np.cumsum([0, *(len(one[0]) for one in decisions)]).tolist()
         values = self._values(obs, hidden)
         rewards = rewards / np.float32(self.config.reward_scale)

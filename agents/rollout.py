@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,17 @@ class Tally:
     def keep(self, rows: npt.NDArray[np.int64]) -> None:
         """Goes on with these of the deals that run."""
         self._laid, self._before = self._laid[rows], self._before[rows]
+
+
+def in_order(plies: Sequence[tuple[npt.NDArray[Any], ...]], rules: Rules) -> list[npt.NDArray[Any]]:
+    """What was decided in some plies, column by column, one ply after the other.
+
+    Raises:
+        ValueError: there are none; in a game of few tiles it may be that nobody has a choice.
+    """
+    if not plies:
+        raise ValueError(f"there is nothing to learn from: no seat of {rules.title} had a choice; play more deals")
+    return [np.concatenate(column) for column in zip(*plies, strict=True)]
 
 
 @dataclass

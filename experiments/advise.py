@@ -9,9 +9,10 @@ moves were.
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -27,7 +28,8 @@ from agents.search.position import PUBLIC, Position, position_from
 from domino_env import get_rules, render
 from domino_env.deals import Deal, row_keys
 from domino_env.rules import PRESETS, Rules
-from domino_env.tiles import NUM_SUITS, tile_index, tile_name, tiles_of
+from domino_env.tiles import HIGH, LOW, NUM_SUITS, tile_index, tile_name, tiles_of
+from experiments.files import write_whole
 from experiments.replay import MatchReplay, play, read
 from experiments.solve import chosen, lines_of, typed
 
@@ -489,3 +491,76 @@ def _lies(advice: Advice, tile: int, groups: Sequence[int]) -> list[float] | str
         if int(laid) >> tile & 1:
             return "laid by you" if seat == int(position.viewer[0]) else f"laid by seat_{seat}"
     return [float(advice.tiles[group, tile]) for group in groups]
+
+
+def draw_beliefs(advices: Mapping[str, Advice], out: str | Path, hands: Sequence[Sequence[str]] | None = None) -> Path:
+    """Draw who holds what as PNG: a row of half-squares of tiles a belief, one for each seat that is not seen.
+
+    A tile stands in the row of its larger suit and in the column of its smaller one; the number is its probability in
+    per cent. Grey tiles are seen: they lie on the line or in the asker's own hand.
+
+    Args:
+        advices: beliefs about one position, by what is written over them.
+        out: the picture.
+        hands: names of the tiles that each seat holds in truth, which get a frame; None: not told.
+
+    Raises:
+        ValueError: no belief, or beliefs about several positions; OSError: it cannot be written.
+    """
+    picture = io.BytesIO()
+    _figure(advices, hands or []).savefig(picture, format="png", dpi=100)
+    return write_whole(out, picture.getvalue())
+
+
+def _figure(advices: Mapping[str, Advice], hands: Sequence[Sequence[str]]) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    asked = [one.position for one in advices.values()]
+    seen = {(one.rules, one.hidden.tobytes(), one.viewer.tobytes(), one.played.tobytes()) for one in asked}
+    if len(seen) != 1:
+        raise ValueError("draw beliefs about one position, one of them or more")
+    rules, viewer = asked[0].rules, int(asked[0].viewer[0])
+    heads, suits = _heads(rules, viewer), rules.max_pip + 1
+    held = [{tile_index(tile) for tile in hand} for hand in hands]
+    figure = Figure(figsize=(3.3 * len(heads) + 0.4, 3.1 * len(advices)), layout="constrained")
+    FigureCanvasAgg(figure)
+    plots = figure.subplots(len(advices), len(heads), squeeze=False)
+    for row, (title, advice) in zip(plots, advices.items()):
+        for axes, (group, words) in zip(row, heads):
+            _draw_belief(axes, advice, group, held[group] if group < len(held) else set())
+            axes.set_title(f"{title}\n{' '.join(words).strip()}", fontsize=9)
+            axes.set_xticks(range(suits))
+            axes.set_yticks(range(suits))
+            axes.tick_params(length=0)
+            axes.spines[:].set_visible(False)
+    framed = "; framed: what the seat holds in truth" if hands else ""
+    figure.suptitle(f"who holds what, in per cent, as seat_{viewer} sees it{framed}", fontsize=9, color="0.3")
+    return figure
+
+
+def _draw_belief(axes: Any, advice: Advice, group: int, held: set[int]) -> None:
+    """One half-square: the probability of every tile in one hand."""
+    rules, hidden = advice.position.rules, int(advice.position.hidden[0])
+    cells = np.full((rules.max_pip + 1, rules.max_pip + 1), np.nan)
+    seen = cells.copy()
+    for tile in rules.tiles:
+        place, chance = (HIGH[tile], LOW[tile]), float(advice.tiles[group, tile])
+        if not hidden >> tile & 1:
+            seen[place] = 0.15
+            continue
+        cells[place] = chance
+        if chance > 0:
+            percent = "<1" if chance < 0.01 else ">99" if 0.99 < chance < 1 else f"{100 * chance:.0f}"
+            ink = "white" if chance > 0.55 else "black"
+            axes.text(*place[::-1], percent, ha="center", va="center", fontsize=8, color=ink)
+    axes.imshow(seen, cmap="Greys", vmin=0, vmax=1)
+    axes.imshow(cells, cmap="Blues", vmin=0, vmax=1)
+    for tile in held:
+        axes.plot(*_frame(float(LOW[tile]), float(HIGH[tile])), color="#D55E00", linewidth=1.8)
+
+
+def _frame(x: float, y: float, half: float = 0.44) -> tuple[list[float], list[float]]:
+    """Corners of the square around a cell's middle, the first one twice."""
+    sides = [(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]
+    return [x + half * a for a, _ in sides], [y + half * b for _, b in sides]

@@ -4,8 +4,9 @@ The seeds of a group are drawn again with replacement, as many as there are, and
 at (Efron 1979, the percentile interval). Of up to seven seeds every draw is counted with its weight, so the answer is
 exact and has no chance of its own; of more, 10,000 draws are made.
 
-Few seeds make it coarse. Of two seeds it is their range, which holds the true mean in one case of two; of three it is
-their range too, in three of four. From about ten seeds on it is what it says.
+Few seeds make it too narrow. Of two seeds it is their range, which holds the true mean in one case of two; of three it
+is their range too, in three of four. Of more that scatter normally it holds it in 81 cases of 100 with four, 85 with
+five, 90 with ten, 93 with twenty; from about thirty on it is nearly what it says.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 CONFIDENCE = 0.95
 EXACT = 7  # seeds up to which all draws are counted: 1,716 different ones
 DRAWS = 10_000  # of more seeds
+ENOUGH = 30  # seeds from which on there is nothing to say of an interval
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,4 +69,9 @@ def coarse(seeds: int) -> str:
     held = {2: "one case of two", 3: "three cases of four"}
     if seeds in held:
         return f"{seeds} seeds: the interval is their range; it is coarse and holds the true mean in {held[seeds]}"
-    return f"{seeds} seeds: the interval is still too narrow" if seeds < 10 else ""
+    if seeds >= ENOUGH:
+        return ""
+    # The bootstrap's spread is that of a sample divided by n, and it reads the normal's quantiles where t's are due.
+    reach = stats.norm.ppf((1 + CONFIDENCE) / 2) * math.sqrt((seeds - 1) / seeds)
+    cases = 2 * float(stats.t.cdf(reach, seeds - 1)) - 1
+    return f"{seeds} seeds: the interval is too narrow; it holds the true mean in about {100 * cases:.0f} cases of 100"

@@ -260,7 +260,7 @@ def compare(
 ) -> None:
     """Draw the learning curves of several runs, grouped, with bands over runs; beside it lie the same for TensorBoard.
 
-    Example: domino compare runs/quick-1-20261130-120000 runs/quick-1-20261130-120000 --by learning_rate --out rates.png
+    Example: domino compare runs/quick-1-20261130-120000 runs/quick-2-20261130-120500 --by learning_rate --out rates.png
     """
     with _undisturbed():
         from experiments import compare as comparing
@@ -673,8 +673,9 @@ def export(
         _print_json(result)
         return
     speed = f", {result['decisions_per_second']:,.0f} a second" if result["new_rows"] else ", all there already"
+    parts = f"{result['parts']} part{'s' if result['parts'] > 1 else ''}"
     _out().print(
-        f"{result['rows']:,} decisions of {result['deals']:,} deals of {result['rules']} in {result['parts']} parts, "
+        f"{result['rows']:,} decisions of {result['deals']:,} deals of {result['rules']} in {parts}, "
         f"{result['bytes'] / 1e6:,.1f} MB{speed}: {result['folder']}",
         markup=False,
         highlight=False,
@@ -1254,6 +1255,8 @@ def _show_comparison(result: dict[str, Any], picture: Path, scalars: Path) -> No
             )
         table.add_row(escape(group["name"]), str(len(group["runs"])), *cells)
     out.print(table)
+    for note in result["notes"]:
+        out.print(f"{note}.", markup=False, highlight=False, soft_wrap=True)
     out.print(f"Drawn: {picture}; for TensorBoard: {scalars}", markup=False, soft_wrap=True)
 
 
@@ -1268,7 +1271,8 @@ def _show_exploit(figures: dict[str, Any]) -> None:
         interval = f"{one['low']:+.2f} to {one['high']:+.2f}"
         name = one["response"]
         if "training" in one:
-            name += f" ({one['training']['updates']} updates)"
+            updates = one["training"]["updates"]
+            name += f" ({updates} update{'s' if updates > 1 else ''})"
         cells = (f"{one['cpu_seconds']:,.0f}", f"{one['boards']:,}", f"{one['seed']}")
         table.add_row(escape(f"{one['kind']}: {name}"), f"{one['points_per_deal']:+.2f}", interval, *cells)
     out.print(table)

@@ -23,7 +23,7 @@ import yaml
 
 from domino_env.rules import get_rules
 from experiments import sweep
-from experiments.bootstrap import seed_interval
+from experiments.bootstrap import coarse, seed_interval
 from experiments.curve import Curve, Floats, read_curves
 from experiments.files import write_whole
 from experiments.metrics import Metrics
@@ -96,7 +96,11 @@ class Comparison:
         return sorted({name for group in self.groups for curves in group.curves for name in curves})
 
     def to_dict(self, x: str = "decisions") -> dict[str, Any]:
-        """by, rules, x, opponents, groups: a list of {name, runs, curves: {opponent: {x, mean, low, high, runs}}}."""
+        """Plain data: what `domino compare --json` prints.
+
+        by, rules, x, opponents, groups: a list of {name, runs, curves: {opponent: {x, mean, low, high, runs}}}, and
+        notes: what must be said of the bands.
+        """
         groups = []
         for group in self.groups:
             bands = {name: group.band(name, x) for name in self.opponents}
@@ -109,7 +113,14 @@ class Comparison:
                 if band is not None
             }
             groups.append({"name": group.name, "runs": [str(run) for run in group.runs], "curves": curves})
-        return {"by": self.by, "rules": self.rules, "x": x, "opponents": self.opponents, "groups": groups}
+        head = {"by": self.by, "rules": self.rules, "x": x, "opponents": self.opponents}
+        return {**head, "groups": groups, "notes": self.notes(x)}
+
+    def notes(self, x: str = "decisions") -> list[str]:
+        """Which bands over runs are too narrow, by how many runs they are of."""
+        bands = [group.band(name, x) for group in self.groups for name in self.opponents]
+        counts = sorted({band.runs for band in bands if band is not None and band.runs > 1})
+        return [text for count in counts if (text := coarse(count))]
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -236,6 +247,12 @@ def check_axis(x: str) -> None:
 
 def draw(comparison: Comparison, out: str | Path, x: str = "decisions") -> Path:
     """Draw what has been read; see `draw_comparison`."""
+    picture = io.BytesIO()
+    _figure(comparison, x).savefig(picture, format="png", dpi=130)
+    return write_whole(out, picture.getvalue())
+
+
+def _figure(comparison: Comparison, x: str) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -263,22 +280,20 @@ def draw(comparison: Comparison, out: str | Path, x: str = "decisions") -> Path:
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         axes.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
-        axes.set_xlim(left=0)
         axes.set_xlabel(AXES[x])
         axes.tick_params(labelbottom=True)
+    grid[0, 0].set_xlim(left=0)  # of all panels, and last: from here on no panel widens it
     for axes in grid.flat[len(opponents) :]:
         axes.set_visible(False)
     if not handles:
         raise ValueError(f"nothing to draw: no group's runs have a stretch of {x} in common")
     figure.supylabel("points a deal, duplicate boards", fontsize=10)
-    figure.suptitle(_title(comparison), fontsize=9, color="0.3")
+    figure.suptitle("\n".join([_title(comparison), *comparison.notes(x)[:1]]), fontsize=9, color="0.3")
     longest = max(map(len, handles), default=1)
     across = max(1, int(figure.get_figwidth() / (0.085 * (longest + 7))))  # inches a letter
     across = math.ceil(len(handles) / math.ceil(len(handles) / across))  # lines of one length
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=across, frameon=False)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=130)
-    return write_whole(out, picture.getvalue())
+    return figure
 
 
 def _title(comparison: Comparison) -> str:

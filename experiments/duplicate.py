@@ -12,7 +12,6 @@ played. Going on plays what is missing, and agents that come later bring only th
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import math
@@ -33,7 +32,7 @@ from experiments.evaluate import Result, evaluate
 from experiments.files import write_whole
 from experiments.nash import mixture
 from experiments.ratings import rate
-from experiments.tournament import locked, squads_of
+from experiments.tournament import locked, networks, same_networks, squads_of
 
 BOARDS = 1000
 HEAD, TABLE, SHEET, PICTURE, MATCHES = "duplicate.json", "table.json", "table.csv", "matrix.png", "matches"
@@ -106,17 +105,6 @@ def plan(words: Sequence[str], rules: str | Rules = "sport_book", boards: int = 
     for agent in agents:
         make_agent(agent, game)
     return Plan(sides, game, boards, seed, networks(agents))
-
-
-def networks(agents: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of the model of every folder that a name of an agent mentions: the agent itself, or one that it reads."""
-    folders = {part for agent in agents for part in (agent, *re.findall(r"=([^,]+)", agent)) if Path(part).is_dir()}
-    if not folders:
-        return {}
-    from agents.checkpoint import resolve  # needs torch, as the networks do
-
-    models = {folder: resolve(folder) / "model.safetensors" for folder in sorted(folders)}
-    return {folder: hashlib.sha256(model.read_bytes()).hexdigest() for folder, model in models.items()}
 
 
 # -- a match ----------------------------------------------------------------------------------------------------------
@@ -244,13 +232,7 @@ def _claim(folder: Path, asked: Plan) -> None:
             raise ValueError(f"{folder} holds another tournament, with {key}={old}, not {key}={new}; write elsewhere")
     if missing := [name for name in there.sides if name not in asked.sides]:
         raise ValueError(f"{folder} holds a tournament with {missing[0]} too; name it again, or write elsewhere")
-    _same_networks(folder, there.networks, asked.networks)
-
-
-def _same_networks(folder: Path, then: Mapping[str, str], now: Mapping[str, str]) -> None:
-    for name, digest in then.items():
-        if now.get(name, digest) != digest:
-            raise ValueError(f"{name} is not the network that began {folder}: it was trained on, or replaced")
+    same_networks(folder, there.networks, asked.networks)
 
 
 def _matches(folder: Path, asked: Plan) -> dict[tuple[str, str], dict[str, Any]]:
@@ -310,7 +292,7 @@ def _play(asked: Plan, folder: Path, matches: dict[tuple[str, str], dict[str, An
         done = len(matches) * asked.boards
         progress(done, total)
         agents = {agent for name in names for agent in asked.sides[name]}
-        _same_networks(folder, asked.networks, networks(agents))  # a run that goes on meanwhile changes it
+        same_networks(folder, asked.networks, networks(agents))  # a run that goes on meanwhile changes it
 
         def show(boards: int, _: int, done: int = done) -> None:
             progress(done + boards, total)

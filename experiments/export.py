@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents.base import Agent, decide, make_agent
+from agents.base import Agent, decide, folder_of, make_agent
 from agents.dataset import (
     FORMAT,
     MANIFEST,
@@ -284,11 +284,11 @@ def _sampling(players: Sequence[Agent]) -> list[Agent]:
 
 def _sum(agent: Player) -> str | None:
     """Which network a folder's name stands for now: `latest` moves on; None for an agent that is no folder."""
-    if not isinstance(agent, str) or not Path(agent).is_dir():
+    if (folder := folder_of(agent)) is None:
         return None
     from agents.checkpoint import load as load_checkpoint, resolve  # torch is only needed here
 
-    return str(load_checkpoint(resolve(agent)).state["sha256"]["model.safetensors"])
+    return str(load_checkpoint(resolve(folder)).state["sha256"]["model.safetensors"])
 
 
 def _versions() -> dict[str, str]:

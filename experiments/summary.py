@@ -3,6 +3,8 @@
 A figure of a variant is its mean over seeds, with a 95 % interval by the bootstrap over seeds
 (`experiments.bootstrap`). Every run meets an opponent on the same duplicate boards, so the difference between two
 variants, seed by seed, is free of what the boards would have given to both: it is told beside, over the first variant.
+What a best response wins is a lower bound (`experiments.exploit`), found by whoever searches best against that run; it
+is not held against the first variant, for one that is searched less well is not less exploitable.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ import numpy as np
 
 from experiments.bootstrap import EXACT, coarse, seed_interval
 from experiments.files import write_whole
-from experiments.sweep import Plan, Run, match_of
+from experiments.sweep import Plan, Run, match_of, response_of
 
 _Boards = tuple[int, int]  # how many duplicate boards, and of what seed
 
@@ -29,11 +32,12 @@ def summarize(plan: Plan, runs: Sequence[Run]) -> dict[str, Any]:
     Opponents are the further players of the plan; where it names none, those that the runs met at their own end.
 
     Returns:
-        sweep, rules, seeds, opponents, first (the variant the others are held against), notes, variants: a list of
-        {name, config, algorithm, seeds (those that are finished), unfinished, runs, decisions, minutes (of training, by
-        the clock), cpu_minutes (all threads), decisions_per_second (means over seeds), points: {opponent: {boards,
-        boards_seed, mean, low, high, by_seed, over_first: {mean, low, high, seeds} or None}}}. Of one seed low and high
-        are None.
+        sweep, rules, seeds, opponents, best_response (boards that it plays, 0: none was asked for), first (the variant
+        the others are held against), notes, variants: a list of {name, config, algorithm, seeds (those that are
+        finished), unfinished, runs, decisions, minutes (of training, by the clock), cpu_minutes (all threads),
+        decisions_per_second (means over seeds), points: {opponent: {boards, boards_seed, mean, low, high, by_seed,
+        over_first: {mean, low, high, seeds} or None}}, best_response: {boards, boards_seed, mean, low, high, by_seed,
+        searchers} or None}. Of one seed low and high are None.
     """
     met = {
         variant.name: {run.seed: _met(plan, run) for run in runs if run.variant == variant.name and run.result}
@@ -56,6 +60,7 @@ def summarize(plan: Plan, runs: Sequence[Run]) -> dict[str, Any]:
                 "algorithm": getattr(variant.config, "algorithm", None),
                 **_costs(own),
                 "points": {name: figures for name, figures in points.items() if figures is not None},
+                "best_response": _response(plan, own),
             }
         )
     table = {
@@ -63,6 +68,7 @@ def summarize(plan: Plan, runs: Sequence[Run]) -> dict[str, Any]:
         "rules": plan.rules.title,
         "seeds": list(plan.seeds),
         "opponents": opponents,
+        "best_response": plan.evaluate.best_response,
         "first": first,
         "variants": variants,
     }
@@ -97,6 +103,17 @@ def _points(
     by_seed = {seed: value for seed, (value, _) in mine.items()}
     means = _mean(list(by_seed.values()))
     return {"boards": boards, "boards_seed": boards_seed, **means, "by_seed": by_seed, "over_first": over}
+
+
+def _response(plan: Plan, runs: Sequence[Run]) -> dict[str, Any] | None:
+    """What a search wins from the runs of a variant; None where it has met none of them."""
+    met = {run.seed: found for run in runs if run.result and (found := response_of(plan, run)) is not None}
+    if not met:
+        return None
+    by_seed = {seed: float(found["points_per_deal"]) for seed, found in met.items()}
+    searchers = sorted({re.split("[:-]", found["response"])[0] for found in met.values()})
+    boards = {"boards": plan.evaluate.best_response, "boards_seed": plan.evaluate.seed}
+    return {**boards, **_mean(list(by_seed.values())), "by_seed": by_seed, "searchers": searchers}
 
 
 def _mean(values: Sequence[float]) -> dict[str, float | None]:
@@ -137,7 +154,13 @@ def _notes(table: Mapping[str, Any]) -> list[str]:
         where = ", {:,} of seed {}".format(*kinds.pop())
     elif boards:
         where = " (" + "; ".join(f"{name}: {count:,} boards of seed {seed}" for name, count, seed in boards) + ")"
-    counts = sorted({len(variant["seeds"]) for variant in table["variants"]} - {0})
+    met = [
+        (variant, f"against {name}", figures)
+        for variant in table["variants"]
+        for name, figures in (*variant["points"].items(), ("a best response", variant["best_response"]))
+        if figures is not None
+    ]
+    counts = sorted({len(figures["by_seed"]) for _, _, figures in met})
     how = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
     drawn = "all draws counted" if not counts or counts[-1] <= EXACT else "drawn by chance where there are many"
     notes = [
@@ -145,10 +168,30 @@ def _notes(table: Mapping[str, Any]) -> list[str]:
     ]
     if counts and counts[-1] > 1:
         notes[0] += f", with the 95 % interval of the bootstrap over seeds, {drawn}"
-    notes += [text for count in counts if (text := coarse(count))]
+    pairs = {over["seeds"] for _, _, figures in met if (over := figures.get("over_first"))}
+    notes += [text for count in sorted({*counts, *pairs}) if (text := coarse(count))]
+    if table["best_response"]:
+        notes.append(_about_responses(table))
+    for variant, whom, figures in met:
+        if missing := [seed for seed in variant["seeds"] if seed not in figures["by_seed"]]:
+            notes.append(f"not played: {variant['name']}, seed {', '.join(map(str, missing))}, {whom}")
     unfinished = {variant["name"]: variant["unfinished"] for variant in table["variants"] if variant["unfinished"]}
     notes += [f"not finished: {name}, seed {', '.join(map(str, seeds))}" for name, seeds in unfinished.items()]
     return notes
+
+
+def _about_responses(table: Mapping[str, Any]) -> str:
+    """What a best response is, and who searched for it: bounds by different searches are not alike sharp."""
+    by: dict[str, list[str]] = {}
+    for variant in table["variants"]:
+        if found := variant["best_response"]:
+            by.setdefault(" or ".join(found["searchers"]), []).append(variant["name"])
+    boards = f"{table['best_response']:,} boards"
+    text = f"Best response: points a deal that a search wins from the run on {boards}, a lower bound; more is worse"
+    if len(by) > 1:
+        who = "; ".join(f"{searcher} against {', '.join(names)}" for searcher, names in by.items())
+        return f"{text}; searched by {who}, which are not alike sharp"
+    return f"{text}; searched by {next(iter(by))}" if by else text
 
 
 # -- written ----------------------------------------------------------------------------------------------------------
@@ -160,6 +203,7 @@ def rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         "variant",
         "seeds",
         *(f"over {name}" for name in table["opponents"]),
+        *(["best response wins"] if table["best_response"] else []),
         "decisions/s",
         "decisions",
         "minutes",
@@ -168,6 +212,7 @@ def rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     body = []
     for variant in table["variants"]:
         figures = [_cell(variant["points"].get(name)) for name in table["opponents"]]
+        figures += [_cell(variant["best_response"])] if table["best_response"] else []
         costs = ["-", "-", "-", "-"]
         if variant["seeds"]:
             costs = [
@@ -222,20 +267,20 @@ def _markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def _csv(table: Mapping[str, Any]) -> str:
-    """A line a variant and opponent."""
+    """A line a variant and opponent; what a best response wins stands in each line of its variant."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     costs = ("decisions", "minutes", "cpu_minutes", "decisions_per_second")
     points = ("boards", "boards_seed", "mean", "low", "high")
     over = ("mean", "low", "high", "seeds")
-    writer.writerow(
-        ["variant", "algorithm", "seeds", *costs, "opponent", *points, *(f"over_first_{key}" for key in over)]
-    )
+    ends = [*(f"over_first_{key}" for key in over), *(f"best_response_{key}" for key in points)]
+    writer.writerow(["variant", "algorithm", "seeds", *costs, "opponent", *points, *ends])
     for variant in table["variants"]:
         about = [variant["name"], variant["algorithm"], len(variant["seeds"]), *(variant[key] for key in costs)]
         for name, figures in (variant["points"] or {"": {}}).items():
-            first = figures.get("over_first") or {}
-            writer.writerow([*about, name, *(figures.get(key) for key in points), *(first.get(key) for key in over)])
+            first, response = figures.get("over_first") or {}, variant["best_response"] or {}
+            row = [*about, name, *(figures.get(key) for key in points), *(first.get(key) for key in over)]
+            writer.writerow([*row, *(response.get(key) for key in points)])
     return text.getvalue()
 
 

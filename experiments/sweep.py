@@ -2,9 +2,9 @@
 
 A sweep is a folder: `configs/` holds the whole config of every variant as it was when the sweep began, `runs/` a run of
 each variant and seed, `evaluations/` what finished runs did against further players, `logs/` what runs side by side had
-to say, and `table.*` the outcome. Runs and matches are the jobs of `domino train` and `domino evaluate`, and could be
-typed by hand. Running the same sweep again goes on: what is finished is left alone, what was broken off is resumed, and
-a job that failed is tried again.
+to say, and `table.*` the outcome. Runs, matches and best responses are the jobs of `domino train`, `domino evaluate`
+and `domino exploit`, and could be typed by hand. Running the same sweep again goes on: what is finished is left alone,
+what was broken off is resumed, and a job that failed is tried again.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from typing import Any, Protocol
 
 from agents.algorithms import MAX_SEED, RunConfig
 from agents.base import make_agent
+from agents.search import load as load_search
 from domino_env.rules import Rules
 from experiments import config as configs
 from experiments.config import ConfigError
 from experiments.evaluate import evaluate
+from experiments.exploit import exploit
 from experiments.files import write_whole
 from experiments.train import load_config, train
 
@@ -49,11 +51,12 @@ _OWN = ("seed", "runs_dir")  # keys of a run that the sweep sets
 
 @dataclass
 class Evaluation:
-    """Further players that every finished run is measured against."""
+    """What every finished run is measured by."""
 
-    opponents: list[str] = field(default_factory=list)
+    opponents: list[str] = field(default_factory=list)  # further players
     boards: int = 1000  # duplicate boards of a match
     seed: int = 3  # of these boards; a run's own evaluations have those of seeds 1 and 2
+    best_response: int = 0  # boards, of the same seed, on which a search plays for what it can win from it; 0: none
 
 
 @dataclass
@@ -97,6 +100,11 @@ class Plan:
     def rules(self) -> Rules:
         """The game, which is the same for all."""
         return self.variants[0].config.get_rules()
+
+    @property
+    def measures(self) -> int:
+        """Jobs that follow a training."""
+        return len(self.evaluate.opponents) + (self.evaluate.best_response > 0)
 
 
 def shipped() -> list[str]:
@@ -149,6 +157,11 @@ def plan(path: str | Path, words: Sequence[str] = ()) -> Plan:
             make_agent(name, rules)
         except ValueError as error:
             raise ConfigError(f"{path}: evaluate.opponents: {error}") from None
+    if asked.evaluate.best_response:
+        try:
+            load_search("solver").check(rules)
+        except ValueError as error:
+            raise ConfigError(f"{path}: evaluate.best_response: {error}") from None
     return Plan(path.stem, tuple(variants), tuple(asked.seeds), asked.evaluate)
 
 
@@ -162,6 +175,9 @@ def _check(asked: _Asked, path: Path) -> None:
         raise ConfigError(f"{path}: evaluate.boards: must be at least 2, for an interval, got {asked.evaluate.boards}")
     if asked.evaluate.seed < 0:
         raise ConfigError(f"{path}: evaluate.seed: must not be negative, got {asked.evaluate.seed}")
+    if asked.evaluate.best_response and asked.evaluate.best_response < 2:
+        given = asked.evaluate.best_response
+        raise ConfigError(f"{path}: evaluate.best_response: must be at least 2 boards, or 0 for none, got {given}")
     for name in asked.evaluate.opponents:
         if asked.evaluate.opponents.count(name) > 1:
             raise ConfigError(f"{path}: evaluate.opponents: each is named once, {name} is not")
@@ -227,6 +243,7 @@ class Run:
     result: dict[str, Any] | None = None  # its result.json, once it is finished
     matches: tuple[dict[str, Any], ...] = ()  # against further players, each as of `domino evaluate --json`
     cpu_seconds: float | None = None  # of training, all threads together; None where its checkpoint does not say
+    response: dict[str, Any] | None = None  # what was won from it, as of `experiments.exploit.Response.to_dict`
 
     @property
     def title(self) -> str:
@@ -268,8 +285,8 @@ def find_run(folder: str | Path, variant: str, seed: int) -> Run:
     found = sorted(one for one in there.iterdir() if stem.fullmatch(one.name)) if there.is_dir() else []
     for run in reversed(found):
         if (result := _result(run)) is not None:
-            matches = tuple(_matches(folder, variant, seed, run, result))
-            return Run(variant, seed, run, result, matches, _cpu_seconds(run))
+            matches, response = _measured(folder, variant, seed, run, result)
+            return Run(variant, seed, run, result, matches, _cpu_seconds(run), response)
     begun = [run for run in found if (run / "checkpoints" / "latest").exists()]
     return Run(variant, seed, begun[-1] if begun else None)
 
@@ -295,21 +312,32 @@ def _evaluations(folder: Path, variant: str, seed: int) -> Path:
     return folder / "evaluations" / f"{variant}-{seed}.json"
 
 
-def _matches(folder: Path, variant: str, seed: int, run: Path, result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The matches of a run in the state that its result tells of; those of an earlier state are none."""
+def _measured(
+    folder: Path, variant: str, seed: int, run: Path, result: Mapping[str, Any]
+) -> tuple[tuple[dict[str, Any], ...], dict[str, Any] | None]:
+    """Matches and best response of a run in the state that its result tells of; those of an earlier state are none."""
+    needs = {"boards", "seed", "points_per_deal"}
     try:
         kept = json.loads(_evaluations(folder, variant, seed).read_bytes())
         if (kept["run"], kept["updates"]) != (run.name, result["updates"]):
-            return []
-        return [dict(one) for one in kept["matches"] if {"b", "boards", "seed", "points_per_deal"} <= one.keys()]
+            return (), None
+        matches = tuple(dict(one) for one in kept["matches"] if {"b", *needs} <= one.keys())
+        response = kept.get("best_response")
+        return matches, dict(response) if response and {"response", *needs} <= response.keys() else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []
+        return (), None
 
 
 def match_of(plan: Plan, run: Run, opponent: str) -> dict[str, Any] | None:
     """What a run did against a further player; None where it has not met it on the boards that are asked for."""
     wanted = (opponent, plan.evaluate.boards, plan.evaluate.seed)
     return next((one for one in run.matches if (one["b"], one["boards"], one["seed"]) == wanted), None)
+
+
+def response_of(plan: Plan, run: Run) -> dict[str, Any] | None:
+    """What a search won from a run; None where it has not played on the boards that are asked for."""
+    found, asked = run.response, plan.evaluate
+    return found if found and (found["boards"], found["seed"]) == (asked.best_response, asked.seed) else None
 
 
 def _claim(folder: Path, plan: Plan) -> None:
@@ -420,6 +448,30 @@ class _Playing:
         return result.to_dict()
 
 
+@dataclass(frozen=True)
+class _Responding:
+    """As `experiments.exploit.best_response_loss`."""
+
+    run: Run
+    plan: Plan
+
+    @property
+    def title(self) -> str:
+        return f"{self.run.title}: best response"
+
+    def words(self) -> list[str]:
+        asked = self.plan.evaluate
+        numbers = ["--boards", str(asked.best_response), "--seed", str(asked.seed)]
+        return ["exploit", str(self.run.folder), "--no-train", "--rules", self.plan.rules.title, *numbers]
+
+    def here(self, watch: Watch) -> dict[str, Any]:
+        asked, folder = self.plan.evaluate, str(self.run.folder)
+        with watch(f"{self.title}, boards") as show:
+            return exploit(
+                folder, self.plan.rules, boards=asked.best_response, seed=asked.seed, trains=False, progress=show
+            )
+
+
 class _Sweep:
     """The jobs of a sweep, what has become of them, and what follows from each."""
 
@@ -428,43 +480,54 @@ class _Sweep:
         self.failures: dict[str, str] = {}
         self.todo: deque[_Job] = deque()
         runs = [find_run(folder, variant.name, seed) for variant in plan.variants for seed in plan.seeds]
-        self.total = len(runs) * (1 + len(plan.evaluate.opponents))
+        self.total = len(runs) * (1 + plan.measures)
         for run in runs:
             if run.result is None:
                 self.todo.append(_Training(folder, run))
         for run in runs:
             if run.result is not None:
                 self.todo += self._open(run)
-        self.left = len(self.todo) + sum(isinstance(job, _Training) for job in self.todo) * len(plan.evaluate.opponents)
+        self.left = len(self.todo) + sum(isinstance(job, _Training) for job in self.todo) * plan.measures
 
     def _open(self, run: Run) -> list[_Job]:
-        """Matches that a finished run has not played."""
-        return [
+        """What a finished run has not been measured by."""
+        jobs: list[_Job] = [
             _Playing(run, self.plan, name)
             for name in self.plan.evaluate.opponents
             if match_of(self.plan, run, name) is None
         ]
+        if self.plan.evaluate.best_response and response_of(self.plan, run) is None:
+            jobs.append(_Responding(run, self.plan))
+        return jobs
 
     def done(self, job: _Job, answer: dict[str, Any]) -> None:
         """Keeps what a job has found, and adds what can now be done."""
         self.left -= 1
         run = find_run(self.folder, job.run.variant, job.run.seed)  # as it stands now
         if isinstance(job, _Playing):
-            assert run.folder is not None and run.result is not None
             others = [one for one in run.matches if one["b"] != job.opponent]
-            kept = {"run": run.folder.name, "updates": run.result["updates"], "matches": [*others, answer]}
-            file = _evaluations(self.folder, run.variant, run.seed)
-            file.parent.mkdir(exist_ok=True)
-            write_whole(file, json.dumps(kept, indent=1) + "\n")
+            self._keep(run, [*others, answer], run.response)
             self.say(f"{job.title}: {answer['points_per_deal']:+.2f} points a deal")
+        elif isinstance(job, _Responding):
+            found = answer["bound"]
+            self._keep(run, run.matches, found)
+            self.say(f"{job.title}: it wins {found['points_per_deal']:+.2f} points a deal")
         else:
             points = ", ".join(f"{one['points_per_deal']:+.2f} over {one['b']}" for one in answer["evaluations"])
             self.say(f"{job.title}: trained{', ' if points else ''}{points}")
             self.todo += self._open(run)
 
+    def _keep(self, run: Run, matches: Sequence[dict[str, Any]], response: dict[str, Any] | None) -> None:
+        """Writes what a finished run was measured by."""
+        assert run.folder is not None and run.result is not None
+        kept = {"run": run.folder.name, "updates": run.result["updates"], "matches": [*matches]}
+        file = _evaluations(self.folder, run.variant, run.seed)
+        file.parent.mkdir(exist_ok=True)
+        write_whole(file, json.dumps({**kept, "best_response": response}, indent=1) + "\n")
+
     def failed(self, job: _Job, why: str) -> None:
         """Notes it; the others go on."""
-        self.left -= 1 + (len(self.plan.evaluate.opponents) if isinstance(job, _Training) else 0)
+        self.left -= 1 + (self.plan.measures if isinstance(job, _Training) else 0)
         self.failures[job.title] = " ".join(why.split())
         self.say(f"failed: {job.title}: {self.failures[job.title]}")
 

@@ -22,8 +22,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +33,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import stdtrit
 
-from agents.base import make_agent
+from agents.base import folder_of, make_agent
 from domino_env.judge import LADDER, Fixture, matches_left, withdraw as withdrawal
 from domino_env.match import FOUR, Header, draw_numbers, draw_tiles, seat_by_numbers, seat_by_tiles
 from domino_env.rules import PRESETS, Rules, get_rules
@@ -338,7 +339,7 @@ class State:
 
     config: Config
     draw: list[str]  # sides by the number they drew
-    models: dict[str, str] = field(default_factory=dict)  # as of :func:`models`
+    models: dict[str, str] = field(default_factory=dict)  # as of :func:`networks`
     rounds: list[list[Match]] = field(default_factory=list)
     byes: dict[int, str] = field(default_factory=dict)  # round -> who had none to play
     out: dict[str, str] = field(default_factory=dict)  # side -> why it plays no more (J1, J6)
@@ -543,19 +544,23 @@ def _file(state: State) -> str:
     return json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def models(config: Config) -> dict[str, str]:
-    """SHA-256 of the network of every agent that is a checkpoint, by its folder: one that trains on is another pair."""
-    names = sorted({agent for squad in config.squads.values() for pair in squad for agent in pair})
-    files = {name: Path(name) / "model.safetensors" for name in names}
-    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
+def networks(agents: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of the model of every folder that a name of an agent mentions: the agent itself, or one that it reads."""
+    parts = {part for agent in agents for part in (agent, *re.findall(r"[:,](?:model|critic)=([^,]+)", agent))}
+    folders = {part: folder for part in sorted(parts) if (folder := folder_of(part)) is not None}
+    if not folders:
+        return {}
+    from agents.checkpoint import resolve  # needs torch, as the networks do
+
+    models = {part: resolve(folder) / "model.safetensors" for part, folder in folders.items()}
+    return {part: hashlib.sha256(model.read_bytes()).hexdigest() for part, model in models.items()}
 
 
-def _same_models(folder: Path, then: Any, now: Mapping[str, str]) -> None:
-    if then != now:
-        changed = next(
-            (name for name in now if not isinstance(then, dict) or then.get(name) != now[name]), "a checkpoint"
-        )
-        raise ValueError(f"{changed} is not the network that began {folder}: it was trained on, or replaced")
+def same_networks(folder: Path, then: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raises ``ValueError`` where one of the networks of before is another one now."""
+    for name, digest in then.items():
+        if now.get(name, digest) != digest:
+            raise ValueError(f"{name} is not the network that began {folder}: it was trained on, or replaced")
 
 
 def load(folder: str | Path) -> Config:
@@ -684,11 +689,13 @@ def run(
 
 def _play(config: Config, folder: Path, crew: Workers, progress: Callable[[int, int], None]) -> State:
     draw = _Draw.of(config)
-    state = State(config, draw.order, models(config))
+    agents = sorted({agent for squad in config.squads.values() for pair in squad for agent in pair})
+    state = State(config, draw.order, networks(agents))
     written = -1  # rounds that stand in the file
     if (folder / _FILE).is_file():
         found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        _same_models(folder, found.get("models"), state.models)
+        known = found.get("models")
+        same_networks(folder, known if isinstance(known, dict) else {}, state.models)
         written = len(found["results"]) if isinstance(found.get("results"), list) else 0
     else:
         write_whole(folder / _FILE, _file(state))
@@ -702,7 +709,7 @@ def _play(config: Config, folder: Path, crew: Workers, progress: Callable[[int, 
         progress(done, max(done, total))
 
     for number in range(1, config.num_rounds + 1):
-        _same_models(folder, state.models, models(config))
+        same_networks(folder, state.models, networks(agents))
         for name in (name for name, leaves in config.withdraw.items() if leaves == number):
             state.leave(name, number)
         playing: list[Match] = []

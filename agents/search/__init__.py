@@ -12,10 +12,10 @@ from typing import Any
 from agents.base import Agent, call_factory, register_agent
 
 _PLAYERS = {  # name: (option that a number after a dash gives, "pimc-30"; one line about it)
-    "pimc": ("worlds", "imagines worlds, solves each exactly and plays the best mean"),
-    "lookahead": ("worlds", "one ply, imagined worlds, a network's critic (or its mean with exact play) as leaf"),
-    "ismcts": ("iterations", "information-set Monte Carlo tree search, a fresh world every iteration"),
-    "cheat": (None, "sees all hands and plays exactly: the ceiling"),
+    "pimc": ("worlds", "Imagines worlds, solves each exactly and plays the best mean."),
+    "lookahead": ("worlds", "Each move in imagined worlds, judged by a network's critic, or its mean with exact play."),
+    "ismcts": ("iterations", "Information-set Monte Carlo tree search, a fresh world every iteration."),
+    "cheat": (None, "Sees all hands and plays exactly: the ceiling."),
 }
 
 

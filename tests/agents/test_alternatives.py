@@ -8,7 +8,7 @@ import torch
 
 from agents.alternatives import advantages, branches, expected_surrogate, join, worth
 from agents.moves import make_moves
-from agents.networks import ILLEGAL, CentralCritic, Critic, mirrored, straighten
+from agents.networks import ILLEGAL, CentralCritic, Critic, MaskedCategorical, mirrored, straighten, to_bits
 from agents.pool import PoolConfig
 from agents.ppo import PPOConfig, Trainer, surrogate
 from domino_env import make_engine
@@ -141,8 +141,17 @@ def test_rollouts_hold_the_worth_of_every_legal_action() -> None:
     assert np.array_equal(rollout.worth[np.arange(len(rollout.action)), rollout.action], rollout.target)
     legal = np.unpackbits(rollout.legal.view(np.uint8).reshape(-1, 8), axis=1, count=57, bitorder="little") == 1
     assert (rollout.worth[~legal] == 0).all() and (rollout.worth[legal] != 0).mean() > 0.95
-    first = trainer._all(rollout, 0.0)(trainer.actor.fast(torch.zeros(2, 448)), np.arange(2))
-    assert first.grad.shape == (2, 57)
+    objective, rows = trainer._all(rollout, 0.02), np.random.default_rng(1).permutation(len(legal))[:50]
+    with torch.no_grad():
+        logits = trainer.actor.fast(to_bits(rollout.obs, torch.float32))
+    mask = torch.from_numpy(legal)
+    old = MaskedCategorical(logits, mask).logprobs
+    advantage = advantages(old, mask, torch.from_numpy(rollout.worth))
+    later = logits + 0.5 * torch.randn(logits.shape, generator=torch.Generator().manual_seed(4))
+    at = torch.from_numpy(rows)
+    want = expected_surrogate(later[at], mask[at], old[at], advantage[at], trainer.config.clip, 0.02)
+    assert torch.allclose(objective(later[at], rows).grad, want.grad, atol=1e-7)
+    assert float(objective(logits[at], rows).approx_kl) < 1e-8
     figures = trainer.update()
     assert np.isfinite([value for value in figures.values() if isinstance(value, float)]).all()
     trainer.close()

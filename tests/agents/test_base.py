@@ -3,12 +3,13 @@
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agents import base
-from agents.base import Agent, Decisions, decide, list_agents, make_agent, register_agent
+from agents.base import Agent, Decisions, decide, folder_of, list_agents, make_agent, register_agent
 from domino_env import PRESETS, make_engine
 from domino_env.deals import Streams
 
@@ -24,6 +25,16 @@ def test_list_agents__the_house_players_with_one_line_each():
     known = dict(list_agents())
     assert set(known) >= {"random", "greedy", "double_first", "club", "counter", "memory"}
     assert all(text and "\n" not in text for text in known.values())
+
+
+def test_folder_of__a_registered_name_goes_first(tmp_path, monkeypatch):
+    """A folder that happens to be called as a player is no checkpoint."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("greedy", "pimc-30", "mine"):
+        (tmp_path / name).mkdir()
+    assert make_agent("greedy").name == "greedy"
+    assert [folder_of(name) for name in ("greedy", "pimc-30", "greedy:", "", "gone", Spy())] == [None] * 6
+    assert folder_of("mine") == Path("mine") == folder_of(Path("mine"))
 
 
 def test_make_agent__by_name_and_as_given():

@@ -54,6 +54,15 @@ def test_an_epoch_has_every_row_once_and_is_in_no_order(folder: Path) -> None:
     assert identity(joined(list(batches(folder, 64, seed=4, buffer=100)))) != identity(first)
 
 
+def test_each_epoch_goes_through_the_parts_in_an_order_of_its_own(folder: Path) -> None:
+    orders = set()
+    for epoch in range(4):
+        shuffled = Shuffled(DataSet(folder), 1000, 3, ["deal"], buffer=1)  # a buffer a part
+        parts = shuffled.batch(epoch)["deal"] // 10
+        orders.add(tuple(parts[np.flatnonzero(np.diff(parts, prepend=-1))].tolist()))
+    assert len(orders) > 1 and all(len(order) == len(set(order)) >= 5 for order in orders)
+
+
 def test_any_batch_can_be_asked_for(folder: Path) -> None:
     options = {"columns": ["deal", "ply"], "buffer": 150}
     whole = list(batches(folder, 50, 7, 3, **options))

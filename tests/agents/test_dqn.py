@@ -65,7 +65,7 @@ def rows(*values: list[float]) -> torch.Tensor:
     return torch.tensor(values)
 
 
-def test_double_q_on_numbers_worked_by_hand() -> None:
+def test_b03_double_q_on_numbers_worked_by_hand() -> None:
     """The online network prefers action 0, which the target network holds for 1.0; its own largest value is 2.0."""
     online, target = rows([5.0, 4.0, -1.0]), rows([1.0, 2.0, 0.0])
     legal, nothing, discount = torch.tensor([[True, True, True]]), torch.zeros(1), torch.tensor([0.9])
@@ -251,6 +251,17 @@ def test_the_target_network_stays_until_it_is_refreshed() -> None:
     trainer.close()
 
 
+def test_what_plays_is_renewed_at_the_beginning_of_every_update() -> None:
+    trainer = small(warmup=64)
+    online, player = trainer.values.online, trainer.values.player
+    for _ in range(3):
+        before = [parameter.clone() for parameter in online.parameters]
+        trainer.update()
+        assert all(map(torch.equal, player._network.parameters(), before))
+    assert not torch.equal(online.parameters[0], before[0])
+    trainer.close()
+
+
 def test_what_plays_does_not_learn_in_the_middle_of_the_update() -> None:
     """Playing and learning share nothing, so the number of threads changes no result."""
     runs = [small(threads=threads) for threads in (1, 2)]
@@ -377,6 +388,7 @@ def test_resume_is_bit_equal(tmp_path: Path) -> None:
     [
         ("replay=900", "replay=900 cannot be changed on resume"),
         ("network=public_private", "network=public_private cannot be changed on resume"),
+        ("reward_scale=10.0", "reward_scale=10.0 cannot be changed on resume; .* has 20.0"),
     ],
 )
 def test_what_a_resume_cannot_change(word: str, message: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import torch
 from agents.base import decide, make_agent
 from agents.expert import ExpertConfig, Labels, Trainer, concatenate, make_teacher
 from agents.networks import CentralCritic, Policy, to_bits
+from agents.pool import PoolConfig
 from agents.search.position import position_of
 from agents.search.solver import solve
 from domino_env.deals import Streams
@@ -70,6 +71,8 @@ def test_every_label_is_what_the_teacher_says_turned_with_the_line() -> None:
     exact = solve(engine.hands()[free], engine.ends()[free], engine.to_move()[free], trainer.rules)
     assert (values == exact).all()
     labels = trainer._straight(batch, np.where(batch.mask, values, 0).astype(np.float32))
+    seen, legal, _ = trainer._seen(engine, engine.legal_bits(), free, engine.leader())
+    assert np.array_equal(labels.obs, seen) and np.array_equal(labels.legal, legal)  # as PPO shows it, with choices
     turned = engine.ends()[free][:, 0] > engine.ends()[free][:, 1]
     assert turned.any() and not turned.all()
     for row in range(len(free)):
@@ -138,6 +141,32 @@ def test_the_newest_labels_are_kept() -> None:
     two = Labels(np.ones((2, 2), np.uint8), np.arange(3, 5, dtype=np.uint64), np.ones((2, 57), np.float32))
     kept = concatenate([one, two]).newest(4)
     assert kept.legal.tolist() == [1, 2, 3, 4] and kept.obs[:, 0].tolist() == [0, 0, 1, 1]
+
+
+def test_an_update_without_labels_adds_none_and_a_run_without_any_says_so() -> None:
+    trainer = small(imitate=1.0)
+    trainer.update()
+    before, decisions = len(trainer.labels.legal), trainer.decisions
+    assert before == decisions > 0
+    trainer.config.label_share = 1e-12
+    figures = trainer.update()
+    assert len(trainer.labels.legal) == before and trainer.decisions == decisions and trainer.updates == 2
+    assert "losses/label_regret" not in figures and "losses/imitation_loss" in figures
+    trainer.close()
+    trainer = small(label_tiles=1)
+    with pytest.raises(ValueError, match="no decision of 8 deals was labelled; raise label_deals"):
+        trainer.update()
+    trainer.close()
+
+
+def test_a_pool_goes_on_while_it_is_taught() -> None:
+    trainer = small(imitate=1.0, pool=PoolConfig(share=0.5, every=1, keep=2))
+    for _ in range(2):
+        assert trainer._play(0, False).rollout.worth is None
+        figures = trainer.update()
+    assert trainer.pool.names == ["past_1", "past_2"] and figures["pool/past/share"] == 0.5
+    assert trainer.pool.counts["past_1"].sum() > 0
+    trainer.close()
 
 
 def test_rounds_alternate() -> None:

@@ -110,6 +110,9 @@ def test_it_learns_to_play_greedy(greedy: Path) -> None:
     trainer = Trainer(config(greedy, hidden=[64], steps=64, minibatch=512, total_updates=4, learning_rate=4e-3))
     figures = [trainer.update() for _ in range(4)]
     trainer.close()
+    data = trainer._rows.data
+    deals = np.concatenate([data.group(part, group, ["deal"])["deal"] for part, group, _ in data.groups.tolist()])
+    assert trainer._rows.rows == (~held_out(deals, 0.05)).sum() < len(deals)  # of the others nothing is learned
     accuracy = [one["losses/held_out_accuracy"] for one in figures]
     assert accuracy[-1] > 0.9 and figures[-1]["losses/held_out_loss"] < figures[0]["losses/held_out_loss"]
     assert trainer.updates == 4 and trainer.decisions > 3.9 * 64 * 512

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from agents.base import decide
 from agents.networks import (
+    NETWORKS,
+    RECURRENT,
     Dense,
     MaskedCategorical,
     Policy,
@@ -19,9 +22,11 @@ from agents.networks import (
     to_bits,
     to_mask,
 )
+from agents.owner import Owners, add_head
 from domino_env import get_rules, make_engine
 from domino_env.decisions import Decisions
 from domino_env.observation import layout_of
+from domino_env.tiles import PASS
 
 RULES = get_rules("sport_book")
 LAYOUT = layout_of(RULES)
@@ -310,3 +315,53 @@ def test_a_policy_plays_the_mirrored_line_alike(sample: bool) -> None:
     swapped = policy.probabilities(other)
     assert np.array_equal(policy.probabilities(batch)[unequal, :28], swapped[unequal, 28:56])
     assert np.array_equal(policy.probabilities(batch)[unequal, 28:56], swapped[unequal, :28])
+
+
+# -- what must not be seen -------------------------------------------------------------------------------------------
+
+
+def redealt(plies: int, rows: int = 200, seed: int = 3) -> tuple[Any, Any]:
+    """Two engines after the same public moves, passes too: in the other one, what the others hold has changed hands."""
+    rng = np.random.default_rng(seed)
+    engine = make_engine(RULES, rows, seed=seed)
+    dealt, leader = engine.hands(), engine.leader()
+    moves: list[np.ndarray] = []
+    for _ in range(plies):
+        moves.append(engine.sample_legal(rng))
+        engine.step(moves[-1], autoreset=False)
+    now, each = engine.hands(), np.arange(rows)
+    for _ in range(4):  # exchanges between two of the others, as many as both hold
+        first, second = ((engine.to_move() + rng.permuted(np.tile([1, 2, 3], (rows, 1)), axis=1)[:, :2].T) % 4).tolist()
+        for row, one, two in zip(each, first, second):
+            a, b = ([t for t in range(28) if int(now[row, seat]) >> t & 1] for seat in (one, two))
+            for x, y in zip(rng.permutation(a)[:1].tolist(), rng.permutation(b)[:1].tolist()):
+                for hands in (now, dealt):
+                    hands[row, one] ^= np.uint32(1 << x | 1 << y)
+                    hands[row, two] ^= np.uint32(1 << x | 1 << y)
+    other, kept = make_engine(RULES, rows), each
+    other.deal(dealt, leader)
+    for move in moves:  # rows go in which a move is not to be made, or a pass would be none
+        can = (other.legal_bits() >> move[kept].astype(np.uint64) & np.uint64(1)) == 1
+        other, kept = other.take(can), kept[can]
+        other.step(move[kept], autoreset=False)
+    return engine.take(kept), other
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_what_a_policy_says_does_not_hang_on_hidden_hands(kind: str) -> None:
+    """With words, choices, the memory of the deal, and who holds what: all of it is read off what everyone saw."""
+    network = make_actor(kind, RULES, [24], generator(), True, 8 if kind in RECURRENT else 0, True)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator(1)), alpha=0.2)
+    if kind not in RECURRENT:
+        add_head(network, RULES, 24, generator(2))
+    policy = Policy(network.requires_grad_(False), RULES, words=True, choices=True)
+    for plies in (5, 13):
+        engine, other = redealt(plies)
+        assert (engine.hands() != other.hands()).any(axis=1).mean() > 0.8 and engine.num_envs > 50
+        assert plies == 5 or (engine.history() & 63 == PASS).any(axis=1).mean() > 0.1
+        ours, theirs = (decide(one, policy) for one in (engine, other))
+        assert np.array_equal(policy.probabilities(ours), policy.probabilities(theirs))
+        if kind not in RECURRENT:
+            assert np.array_equal(Owners(policy).probabilities(ours), Owners(policy).probabilities(theirs))

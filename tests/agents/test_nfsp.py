@@ -103,6 +103,8 @@ def test_a_side_plays_a_whole_deal_one_way(name: str, overrides: dict[str, Any])
     assert ((responses == 0) | (responses == decisions)).all()
     share = (responses > 0).sum() / (decisions > 0).sum()
     assert share == pytest.approx(0.3, abs=4 * np.sqrt(0.21 / len(decisions)))
+    responds = (responses > 0).reshape(-1, sides)
+    assert (responds.any(axis=1) & ~responds.all(axis=1)).any()  # each side draws for itself
     # Only what a best response did is handed to the reservoir, in the order of play.
     assert moves["action"].tolist() == played.action[low].tolist()
     assert np.array_equal(moves["obs"], played.obs[low]) and np.array_equal(moves["legal"], played.legal[low])
@@ -167,6 +169,27 @@ def test_the_average_policy_plays_by_its_probabilities() -> None:
 
 
 # -- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_plays_is_renewed_at_the_beginning_of_every_update() -> None:
+    trainer = small(warmup=64)
+    both = ((trainer.values.online, trainer.values.player), (trainer.average, trainer._averaged))
+    for _ in range(4):
+        before = [[parameter.clone() for parameter in learner.parameters] for learner, _ in both]
+        trainer.update()
+        for (_, player), kept in zip(both, before, strict=True):
+            assert all(map(torch.equal, player._network.parameters(), kept))
+    assert not any(torch.equal(learner.parameters[0], kept[0]) for (learner, _), kept in zip(both, before))
+    trainer.close()
+
+
+def test_the_average_policy_is_one_over_the_legal_actions() -> None:
+    """Before it has learned, its loss is the mean logarithm of how many there are."""
+    trainer = small(average_learning_rate=1e-12, average_learning_rate_end=0, reservoir=4000, eta=1)
+    losses = [trainer.update().get("losses/average_loss", 0.0) for _ in range(3)]
+    several = np.log(np.bitwise_count(trainer.reservoir.rows["legal"])).mean()
+    assert losses[-1] == pytest.approx(several, abs=0.1)
+    trainer.close()
 
 
 def test_the_average_policy_comes_to_what_the_responses_do() -> None:

@@ -114,6 +114,9 @@ def test_past_selves_sample_or_play_the_likeliest() -> None:
         obs, legal = rollout.obs[:200], rollout.legal[:200]
         draws = [trainer._choose_past(0, obs, legal, np.full(200, uniform)) for uniform in (0.01, 0.99)]
         assert np.array_equal(draws[0], draws[1]) != sample
+        with torch.no_grad():
+            trainer.actor.flat.normal_()
+        assert np.array_equal(trainer._choose_past(0, obs, legal, np.full(200, 0.01)), draws[0])
         trainer.close()
 
 

@@ -15,6 +15,7 @@ from agents.ppo import PPOConfig, Trainer, surrogate
 from agents.rollout import Tally, deal_figures
 from domino_env import get_rules, make_engine
 from domino_env.choices import packed as choices_of
+from domino_env.observation import unpack
 from domino_env.rules import Rules
 from domino_env.tiles import PASS
 from domino_env.words import features
@@ -119,8 +120,9 @@ def test_surrogate_is_finite_at_any_logit_size() -> None:
         assert got.grad.isfinite().all() and got.entropy.isfinite().all()
 
 
-def test_b02_the_mask_and_the_network_are_the_same_when_learning() -> None:
-    trainer = small(epochs=1, minibatch=100_000)
+@pytest.mark.parametrize("alternatives", [False, True])
+def test_b02_the_mask_and_the_network_are_the_same_when_learning(alternatives: bool) -> None:
+    trainer = small(epochs=1, minibatch=2048, alternatives=alternatives)
     rollout = played(trainer)
     with torch.no_grad():
         policy = MaskedCategorical(trainer.actor.fast(to_bits(rollout.obs, torch.float32)), to_mask(rollout.legal, 57))
@@ -155,12 +157,25 @@ def test_only_real_decisions_are_kept_and_every_deal_is_played_out() -> None:
 def test_targets_lead_to_the_reward() -> None:
     """With lambda 1 the critic's target is the deal's reward in the mover's sign, whoever the mover is."""
     trainer = small(gae_lambda=1.0)
+    part = trainer._play(0)
+    rollout = part.rollout
+    assert np.abs(rollout.target * 20 - part.rewards[rollout.deal, rollout.seat]).max() < 1e-4
+    assert (np.bincount(rollout.seat, minlength=4) > 0).all() and (part.rewards != 0).any(axis=0).all()
+    trainer.close()
+
+
+def test_the_hands_the_critic_sees_are_those_of_the_others_clockwise() -> None:
+    trainer = small()
     rollout = trainer._play(0).rollout
-    for deal in range(5):
-        rows = rollout.deal == deal
-        sign = np.where(rollout.seat[rows] % 2 == 0, 1, -1)
-        assert np.allclose(rollout.target[rows] * sign, (rollout.target[rows] * sign)[0], atol=1e-5)
-        assert (np.abs(rollout.target[rows] * 20 - np.round(rollout.target[rows] * 20)) < 1e-4).all()
+    bits = unpack(rollout.obs[:, :32])
+    slices = trainer.layout.slices
+    hands = np.unpackbits(rollout.hidden, axis=1, bitorder="little").reshape(len(bits), 3, 32)[:, :, :28]
+    for place, who in enumerate(("left", "partner", "right")):
+        assert np.array_equal(hands[:, place].sum(axis=1), bits[:, slices[f"size_{who}"]].sum(axis=1))
+    played = sum(bits[:, slices[f"played_{who}"]] for who in ("me", "left", "partner", "right"))
+    assert (hands.sum(axis=1) + bits[:, slices["hand"]] + played == 1).all()  # every tile is in one place
+    seats = [rollout.seat == seat for seat in range(4)]
+    assert all(seat.any() for seat in seats)
     trainer.close()
 
 
@@ -418,9 +433,12 @@ def test_seeds_differ() -> None:
 
 
 def test_schedules_follow_the_total_and_the_clock() -> None:
-    trainer = small(total_updates=4, learning_rate=1e-3, learning_rate_end=1e-4)
-    rates = [trainer.update()["charts/learning_rate"] for _ in range(4)]
-    assert rates == pytest.approx([1e-3, 7.75e-4, 5.5e-4, 3.25e-4])
+    trainer = small(
+        total_updates=4, learning_rate=1e-3, learning_rate_end=1e-4, entropy_coef=0.09, entropy_coef_end=0.01
+    )
+    figures = [trainer.update() for _ in range(4)]
+    assert [one["charts/learning_rate"] for one in figures] == pytest.approx([1e-3, 7.75e-4, 5.5e-4, 3.25e-4])
+    assert [one["charts/entropy_coef"] for one in figures] == pytest.approx([0.09, 0.07, 0.05, 0.03])
     assert trainer.progress == 1 and trainer.elapsed == 4
     trainer.close()
     trainer = small(total_updates=None, total_minutes=3.0)

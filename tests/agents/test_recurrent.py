@@ -440,6 +440,12 @@ def test_the_targets_lead_to_the_reward() -> None:
     for deal in range(0, 64, 7):
         rows, _ = deals.rows(np.array([deal]))
         assert np.allclose(ours[rows], np.round(ours[rows[0]]), atol=1e-3)
+    part = trainer._play(0)
+    seat, deal, leader = part.rollout.seat, part.rollout.deal, trainer._engines[0].leader()
+    found, first = np.unique(deal, return_index=True)
+    assert len(found) == part.deals and len(np.unique(leader)) == 4
+    led = part.rollout.target * np.where((seat - leader[deal]) % 2 == 0, 20, -20)
+    assert led[first].sum() == pytest.approx(part.tally.returns, abs=1e-2)  # of the leaders' sides
     trainer.close()
 
 

@@ -107,6 +107,7 @@ def test_position__does_not_change():
     for action in here.legal_actions():
         after = here.after(action)
         assert after.moves == (action,) and after.mover == 2
+        assert after.key(1).startswith(here.key(1)), "the hand in it is the one that was dealt"
     assert (here.hands, here.moves, here.mover) == kept
 
 

@@ -415,3 +415,30 @@ def test_numbers_are_checked() -> None:
     with pytest.raises(ValueError, match=r"floor=1.5 must be in 0\.\.1"):
         advise(position, floor=1.5)
     assert isinstance(advise(position, worlds=1), Advice) and PASS == 56
+
+
+def test_the_drawn_belief_has_every_tile_once_and_frames_the_truth(tmp_path: Path) -> None:
+    position = find(TABLE).position()
+    advices = {"rules": advise(position, worlds=1), "club": advise(position, worlds=1, model="club")}
+    hands = [[tile_name(tile) for tile in tiles_of(mask)] for mask in every_deal(position)[0]]
+    figure = adviser._figure(advices, hands)
+    assert len(figure.axes) == 6
+    for axes, (title, seat) in zip(figure.axes, itertools.product(advices, (3, 0, 1))):
+        assert axes.get_title().split("\n")[0] == title
+        assert f"seat_{seat}" in axes.get_title()
+        chances = advices[title].tiles[seat]
+        told = {(text.get_position(), text.get_text()) for text in axes.texts}
+        hidden = [tile for tile in tiles_of(int(position.hidden[0])) if chances[tile] > 0]
+        places = {tile: tuple(map(int, tile_name(tile).split("-"))) for tile in hidden}
+        assert {place for place, _ in told} == set(places.values())
+        for tile, place in places.items():
+            assert (place, f"{100 * chances[tile]:.0f}") in told or not 0.01 < chances[tile] < 0.99
+        framed = {tuple(np.rint(np.mean(line.get_xydata()[:4], axis=0)).astype(int)) for line in axes.lines}
+        assert framed == {tuple(map(int, name.split("-"))) for name in hands[seat]}
+    picture = adviser.draw_beliefs(advices, tmp_path / "beliefs.png", hands)
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    other = advise(find(TABLE).position(9), worlds=1)
+    for wrong in ({}, {**advices, "other": other}):
+        with pytest.raises(ValueError, match="one position"):
+            adviser.draw_beliefs(wrong, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()

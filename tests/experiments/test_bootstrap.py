@@ -42,4 +42,13 @@ def test_draws_by_chance_agree_with_all_draws(monkeypatch: pytest.MonkeyPatch) -
 def test_few_seeds_are_named() -> None:
     with pytest.raises(ValueError, match="two or more, not 1"):
         seed_interval([1.0])
-    assert "no interval" in coarse(1) and "coarse" in coarse(2) and "too narrow" in coarse(5) and not coarse(10)
+    assert "no interval" in coarse(1) and "coarse" in coarse(2) and "three cases of four" in coarse(3)
+    assert "too narrow" in coarse(5) and not coarse(30)
+
+
+@pytest.mark.parametrize("seeds", [4, 5, 10, 20])
+def test_how_often_so_few_seeds_hold_the_mean(seeds: int) -> None:
+    low, high = seed_interval(np.random.default_rng(3).normal(size=(seeds, 1500)))
+    held = 100 * ((low <= 0) & (high >= 0)).mean()
+    said = float(coarse(seeds).split()[-4])
+    assert said == pytest.approx(held, abs=2.5)

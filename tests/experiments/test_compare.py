@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from agents.ppo import PPOConfig
-from experiments import cli, config as configs
+from experiments import cli, compare, config as configs
+from experiments.bootstrap import coarse
 from experiments.compare import draw_comparison, read_runs, write_scalars
 from experiments.curve import read_curves
 from experiments.metrics import Metrics, opponent_tag
@@ -87,7 +88,8 @@ def test_picture_and_scalars(runs: list[Path], tmp_path: Path, capsys: pytest.Ca
     out = tmp_path / "out.png"
     assert cli.main(["compare", *map(str, runs), "--out", str(out), "--x", "minutes", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert list(said) == ["by", "rules", "x", "opponents", "groups", "out", "tensorboard"]
+    assert list(said) == ["by", "rules", "x", "opponents", "groups", "notes", "out", "tensorboard"]
+    assert said["notes"] == [coarse(2)], "the band of two runs is too narrow"
     assert said["groups"][0]["curves"]["greedy"]["x"] == [1.5, 2] and said["out"] == str(out)
     assert out.read_bytes().startswith(b"\x89PNG") and out.stat().st_size > 10_000
     folder = Path(said["tensorboard"])
@@ -101,6 +103,12 @@ def test_picture_and_scalars(runs: list[Path], tmp_path: Path, capsys: pytest.Ca
     assert [(one.step, one.value) for one in events.Scalars(tags[0])] == [(1.5 * M, 2), (2 * M, 3.5)]
     assert cli.main(["compare", *map(str, runs), "--out", str(out)]) == 0
     assert "+3.50 (+3.00 to +4.00)" in capsys.readouterr().out
+
+
+def test_no_panel_cuts_the_curves_of_another(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "a-1-20261130-120000", {"club": [(M, 1), (2 * M, 2)], "greedy": [(M, 1), (5 * M, 2)]})
+    club, greedy, *_ = compare._figure(read_runs([run]), "decisions").axes
+    assert club.get_xlim() == greedy.get_xlim() and greedy.get_xlim()[0] == 0 and greedy.get_xlim()[1] >= 5
 
 
 def test_more_groups_than_colours_are_drawn(tmp_path: Path) -> None:

@@ -272,6 +272,9 @@ def test_networks__one_that_was_trained_on_is_another(tmp_path, monkeypatch, und
     whole, first = str(tmp_path / "run"), str(tmp_path / "run" / "checkpoints" / "00000001")
     found = networks(["club", whole, f"pimc:worlds=3,model={first}"])
     assert list(found) == sorted([whole, first]) and found[whole] != found[first]  # a run is its newest checkpoint
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "club").mkdir()  # a player's name is no folder, nor is a number
+    (tmp_path / "3").mkdir()
     assert networks(["club", "pimc:worlds=3"]) == {}
     asked = plan(["club", "greedy"], boards=4)
     now = {"greedy": "0" * 64}

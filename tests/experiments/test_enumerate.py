@@ -142,6 +142,19 @@ def test_best_response__is_the_best_of_all_pure_strategies(place, some):
     assert tree.values(answer)[place] == pytest.approx(value, abs=1e-12)  # it wins what it promises
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_best_response__does_not_hang_on_what_the_place_itself_played(place):
+    """A place whose play is certain never comes to most of its decisions; there the best answer is known, too."""
+    tree = Tree(get_rules("tiny_pairs", seats=2, pairs=False, max_pip=2, hand_size=3))
+    others = tree.strategy(Lopsided())
+    player = Lopsided()
+    player.sample = False  # it plays its likeliest action
+    certain = tree.strategy(player)
+    own = [np.where(a.who[a.of_set] == place, x, y) for a, x, y in zip(tree.levels, certain, others)]
+    assert tree.best_response(own, place)[0] == pytest.approx(tree.best_response(others, place)[0], abs=1e-12)
+    assert not np.allclose(tree.values(own), tree.values(others))
+
+
 def test_pair__its_bounds_are_those_of_all_pure_strategies(pairs):
     """Below <= best of all joint strategies <= above, and above is the best of a pair that sees both hands."""
     deals = all_deals(PAIRS)

@@ -167,6 +167,12 @@ def test_kill_9_and_again_is_as_if_nothing_had_been(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().err.count("missing or damaged: played again") == 2
 
 
+def test_a_folder_may_be_called_as_the_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    export("greedy", "greedy", 40)
+    assert export("greedy", "greedy", 40)["new_rows"] == 0
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 
 from agents import ppo
 from experiments import cli, sweep
+from experiments.exploit import best_response_loss
 from experiments.summary import markdown, summarize, write_tables
 from experiments.sweep import Run, find_run, plan, run, shipped
 from experiments.train import train
@@ -113,6 +115,49 @@ def test_a_match_counts_only_for_the_state_it_was_played_in(tmp_path: Path) -> N
     (run_folder / "result.json").write_text("half a fi")
     assert len(_jobs(tmp_path)) == 2 and find_run(tmp_path, "epochs=1", 1).folder is None
     assert find_run(tmp_path, "epochs=1", 11).folder is None
+
+
+def test_what_a_best_response_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Worked out after the training, tried again where it failed, kept beside the matches, and shown."""
+    folder, given = tmp_path / "sweep", ["rules=tiny_pairs", "grid={epochs: [2]}", "evaluate.best_response=6"]
+    words = ["sweep", "smoke", *given, "--out", str(folder)]
+
+    def failing(*words: Any, **keywords: Any) -> Any:
+        raise ValueError("no room")
+
+    monkeypatch.setattr(sweep, "exploit", failing)
+    assert cli.main([*words, "--json"]) == 1
+    table = json.loads(capsys.readouterr().out)
+    assert table["failures"] == {"epochs=2, seed 1: best response": "no room"}
+    assert table["variants"][0]["best_response"] is None
+    monkeypatch.undo()
+    monkeypatch.setattr(sweep, "train", refuse)
+    monkeypatch.setattr(sweep, "evaluate", refuse)
+    assert cli.main([*words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "3 of 3: epochs=2, seed 1: best response" in err
+    (one,) = json.loads(out)["variants"]
+    found, folder_of_it = one["best_response"], one["runs"][0]
+    assert found["mean"] == found["by_seed"]["1"] == best_response_loss(folder_of_it, boards=6, seed=3)[0]
+    assert (found["boards"], found["boards_seed"], found["searchers"]) == (6, 3, ["lookahead"])
+    assert one["points"]["random"]["boards"] == 10, "the match is still there"
+    monkeypatch.setattr(sweep, "exploit", refuse)
+    assert cli.main(words) == 0  # all is there
+    assert "wins" in capsys.readouterr().out
+
+    def left(*words: str) -> sweep._Sweep:
+        return sweep._Sweep(plan(sweep.find("smoke"), [*given, *words]), folder, lambda line: None)
+
+    (job,) = left("evaluate.best_response=8").todo
+    numbers = ["--boards", "8", "--seed", "3"]
+    assert job.words() == ["exploit", folder_of_it, "--no-train", "--rules", "tiny_pairs", *numbers]
+    more = left("evaluate.boards=12")
+    (match,) = more.todo
+    more.done(match, {"b": "random", "boards": 12, "seed": 3, "points_per_deal": 0.0})
+    after = find_run(folder, "epochs=2", 1)
+    assert after.matches[0]["boards"] == 12 and after.response is not None, "a later match leaves it"
 
 
 # -- side by side -----------------------------------------------------------------------------------------------------
@@ -239,6 +284,11 @@ BAD = [
     ("config: smoke\nevaluate: {opponents: [club, club]}", "evaluate.opponents: each is named once, club is not"),
     ("config: smoke\nevaluate: {boards: 1}", "evaluate.boards: must be at least 2"),
     ("config: smoke\nevaluate: {seed: -1}", "evaluate.seed: must not be negative"),
+    ("config: smoke\nevaluate: {best_response: 1}", "evaluate.best_response: must be at least 2 boards, or 0 for none"),
+    (
+        "config: blitz\nevaluate: {best_response: 9}",
+        "evaluate.best_response: the solver plays games of one tile a turn",
+    ),
 ]
 
 
@@ -257,7 +307,7 @@ def test_bad_sweeps_are_refused_before_anything_runs(
     for text, says in BAD:
         (tmp_path / "bad.yaml").write_text(text)
         refused(["sweep", "bad.yaml"], says)
-    refused(["sweep", "smok"], "no sweep file smok; shipped sweeps: algorithms, seeds, smoke")
+    refused(["sweep", "smok"], f"no sweep file smok; shipped sweeps: {', '.join(shipped())}")
     refused(["sweep", "smoke", "epoch=1"], 'unknown key "epoch"; did you mean "epochs"?')
     refused(["sweep", "smoke", "more"], 'command line "more": expected key=value')
     refused(["sweep", "smoke", "--jobs", "0"], "got '0'")
@@ -321,13 +371,39 @@ def test_the_table_of_hand_made_runs(tmp_path: Path) -> None:
     text = (tmp_path / "table.md").read_text()
     assert "| `epochs=1` | 3 | +2.00 [1.00, 3.00] | - | 30,556 | 1.00 million | 0.7 | 1.0 |" in text
     assert "| `epochs=2` | 2 | +2.50 [1.00, 4.00] | - |" in text
-    assert "mean over 2 to 3 seeds, with the 95 % interval of the bootstrap" in text and "100 of seed 2" in text
+    assert "mean over 1 to 3 seeds, with the 95 % interval of the bootstrap" in text and "100 of seed 2" in text
     assert "2 seeds: the interval is their range; it is coarse" in text and "not finished: epochs=2, seed 3." in text
+    assert "not played: epochs=2, seed 2, against club." in text
     rows = [*csv.DictReader((tmp_path / "table.csv").read_text().splitlines())]
     assert [(row["variant"], row["opponent"], row["mean"], row["over_first_mean"]) for row in rows] == [
         ("epochs=1", "greedy", "2.0", ""), ("epochs=2", "greedy", "4.0", "2.5"), ("epochs=2", "club", "0.5", ""),
     ]  # fmt: skip
     assert json.loads((tmp_path / "table.json").read_text())["variants"][1]["points"]["club"]["low"] is None
+
+
+def test_the_table_says_what_a_best_response_is(tmp_path: Path) -> None:
+    asked = plan(sweep.find("smoke"), ["seeds=[1,2]", "evaluate.opponents=[greedy]", "evaluate.best_response=50"])
+
+    def won(run: Run, points: float, who: str, boards: int = 50) -> Run:
+        return replace(run, response={"boards": boards, "seed": 3, "points_per_deal": points, "response": who})
+
+    first = [made("epochs=1", seed, {"greedy": 1.0}, 10) for seed in (1, 2)]
+    runs = [won(first[0], 2.0, "lookahead:worlds=3"), won(first[1], 3.0, "lookahead:worlds=3"), made("epochs=2", 1, {})]
+    runs.append(won(made("epochs=2", 2, {}), 5.0, "pimc-30"))
+    runs[2] = won(runs[2], 9.0, "pimc-30", boards=60)  # not what is asked for
+    table = summarize(asked, runs)
+    one, two = (variant["best_response"] for variant in table["variants"])
+    assert (one["mean"], one["low"], one["high"], one["by_seed"]) == (2.5, 2.0, 3.0, {1: 2.0, 2: 3.0})
+    assert (two["mean"], two["low"], two["searchers"]) == (5.0, None, ["pimc"])
+    assert "not played: epochs=2, seed 1, against a best response" in table["notes"]
+    write_tables(table, tmp_path)
+    text = (tmp_path / "table.md").read_text()
+    assert "| best response wins |" in text and "| +2.50 [2.00, 3.00] |" in text and "| +5.00 |" in text
+    assert "lookahead against epochs=1; pimc against epochs=2, which are not alike sharp" in text
+    rows = [*csv.DictReader((tmp_path / "table.csv").read_text().splitlines())]
+    assert [row["best_response_mean"] for row in rows] == ["2.5", "5.0"]
+    plain = summarize(plan(sweep.find("smoke"), ["seeds=[1,2]"]), runs)
+    assert "best response" not in markdown(plain)
 
 
 def test_only_the_same_boards_are_compared(tmp_path: Path) -> None:

@@ -862,18 +862,20 @@ def test_another_tournament__is_not_written_into_this_one(long, capsys):
 
 
 def test_checkpoint_that_trained_on__is_refused(tmp_path, monkeypatch):
-    """A folder such as `latest` may hold another network tomorrow: the tournament does not mix the two."""
-    file = tmp_path / "net" / "model.safetensors"
-    file.parent.mkdir()
+    """A run, or its `latest`, may hold another network tomorrow: the tournament does not mix the two."""
+    file = tmp_path / "net" / "checkpoints" / "00000001" / "model.safetensors"
+    file.parent.mkdir(parents=True)
     file.write_bytes(b"one")
     monkeypatch.setattr(base, "_load", lambda folder, rules: make_agent("greedy"))
-    net = str(file.parent)
+    net = str(tmp_path / "net")
     config = plan([f"net={net}", "random"])
     run(config, tmp_path / "t")
     assert list(json.loads((tmp_path / "t" / "tournament.json").read_text())["models"]) == [net]
     before = files(tmp_path / "t")
     assert run(config, tmp_path / "t")["complete"]
-    file.write_bytes(b"two")
+    later = tmp_path / "net" / "checkpoints" / "00000002"
+    later.mkdir()
+    (later / "model.safetensors").write_bytes(b"two")
     with pytest.raises(ValueError, match=f"{net} is not the network that began "):
         run(config, tmp_path / "t")
     assert files(tmp_path / "t") == before

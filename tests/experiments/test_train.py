@@ -388,10 +388,15 @@ def test_start_takes_the_parameters_of_another_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("start", "why"),
-    [("nowhere", "does not exist"), ("OTHER", "trained for"), ("WIDER", "expected")],
+    [
+        ("nowhere", "does not exist"),
+        ("OTHER", "trained for"),
+        ("WIDER", r"hidden=\[16\] there, \[.*\] here$"),
+        ("PLAIN", "choices=false there, true here$"),
+    ],
 )
 def test_start_refuses_what_does_not_fit(start: str, why: str, tmp_path: Path) -> None:
-    words = {"OTHER": ["rules=sport_club"], "WIDER": ["hidden=[16]"]}.get(start)
+    words = {"OTHER": ["rules=sport_club"], "WIDER": ["hidden=[16]"], "PLAIN": ["choices=false"]}.get(start)
     folder = run(tmp_path / "first", "total_updates=1", "opponents=[]", *words)["run"] if words else start
     with pytest.raises(CheckpointError, match=why):
         run(tmp_path / "second", "total_updates=1", f"start={folder}")

@@ -104,6 +104,15 @@ def test_refusals(changes: dict[str, Any], text: str, tmp_path: Path) -> None:
         load_critic(saved(trainer, tmp_path, **changes))
 
 
+def test_a_run_without_a_critic_is_refused_by_its_algorithm(tmp_path: Path) -> None:
+    trainer = trained()
+    trainer.close()
+    state = {"config": {"seed": 1}, "algorithm": "dqn", "rules": describe_rules(trainer.rules)}
+    folder = save(tmp_path / "checkpoints", 1, trainer.model(), trainer.optimizer(), state)
+    with pytest.raises(CheckpointError, match="no critic that sees all hands: runs of dqn have no critic"):
+        load_critic(folder)
+
+
 def test_refusals_of_folders_and_rules(tmp_path: Path) -> None:
     trainer = trained()
     trainer.close()
