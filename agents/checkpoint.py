@@ -282,6 +282,11 @@ def begin(trainer: BaseTrainer, folder: str | Path) -> None:
         CheckpointError: the checkpoint cannot be used, is of other rules, or its networks are others.
     """
     checkpoint, _ = _of_game(folder, trainer.rules)
+    said = checkpoint.state.get("config")
+    scale = getattr(trainer.config, "reward_scale", None)
+    theirs = said.get("reward_scale", scale) if isinstance(said, dict) else scale
+    if theirs != scale:  # what its critic says would be in another unit
+        raise CheckpointError(f"start={folder} has reward_scale={theirs}, this run {scale}; they must be the same")
     try:
         fill(trainer.model(), checkpoint.model, str(folder))
     except CheckpointError:

@@ -156,7 +156,8 @@ def _resumed(found: checkpoint.Checkpoint, overrides: Sequence[str]) -> RunConfi
     now = configs.as_dict(config)
     for key in config.FIXED:
         if now[key] != saved.get(key, now[key]):
-            raise ConfigError(f"{key}={now[key]} cannot be changed on resume; {found.run} has {saved[key]}")
+            given, kept = (str(one).lower() if isinstance(one, bool) else one for one in (now[key], saved[key]))
+            raise ConfigError(f"{key}={given} cannot be changed on resume; {found.run} has {kept}")
     return config
 
 

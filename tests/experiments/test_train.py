@@ -217,7 +217,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
         ("rules=kozyol", "rules=kozyol cannot be changed on resume"),
         ("hidden=[64]", r"hidden=\[64\] cannot be changed on resume"),
         ("network=public_private", "network=public_private cannot be changed on resume"),
-        ("words=true", "words=True cannot be changed on resume"),
+        ("words=true", "words=true cannot be changed on resume"),
         ("learning_rat=1", "learning_rat"),
         ("seed=7", "seed=7 cannot be changed on resume"),
         ("runs_dir=elsewhere", "runs_dir=elsewhere cannot be changed on resume"),
@@ -393,10 +393,16 @@ def test_start_takes_the_parameters_of_another_run(tmp_path: Path) -> None:
         ("OTHER", "trained for"),
         ("WIDER", r"hidden=\[16\] there, \[.*\] here$"),
         ("PLAIN", "choices=false there, true here$"),
+        ("SCALED", r"has reward_scale=40\.0, this run 20\.0; they must be the same$"),
     ],
 )
 def test_start_refuses_what_does_not_fit(start: str, why: str, tmp_path: Path) -> None:
-    words = {"OTHER": ["rules=sport_club"], "WIDER": ["hidden=[16]"], "PLAIN": ["choices=false"]}.get(start)
+    words = {
+        "OTHER": ["rules=sport_club"],
+        "WIDER": ["hidden=[16]"],
+        "PLAIN": ["choices=false"],
+        "SCALED": ["reward_scale=40"],
+    }.get(start)
     folder = run(tmp_path / "first", "total_updates=1", "opponents=[]", *words)["run"] if words else start
     with pytest.raises(CheckpointError, match=why):
         run(tmp_path / "second", "total_updates=1", f"start={folder}")
