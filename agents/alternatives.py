@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from agents.moves import make_moves
-from agents.networks import ILLEGAL, mirrored, straighten
+from agents.networks import ILLEGAL, all_hands, mirrored
 from domino_env.line import LineEngine
 
 Floats = npt.NDArray[np.float32]
@@ -59,12 +59,8 @@ def branches(engine: LineEngine, rows: Ints, flipped: npt.NDArray[np.bool_], pla
         seen = np.zeros((0, layout.size // 8 + 4 * (seats - 1)), np.uint8)
         return Branches(len(rows), row, straight, points, going, seen, np.zeros(0, np.float32))
     left = child.take(going)
-    mover = left.to_move()
-    around = (mover[:, None] + np.arange(1, seats)) % seats
-    hidden = np.take_along_axis(left.hands(), around, axis=1).astype("<u4").view(np.uint8)
-    obs, _, _ = straighten(left.observe(packed=True), left.legal_bits(), layout)
-    sign = np.where((mover - asking[going]) % 2 == 1, np.float32(-1), np.float32(1))
-    return Branches(len(rows), row, straight, points, going, np.concatenate([obs, hidden], axis=1), sign)
+    sign = np.where((left.to_move() - asking[going]) % 2 == 1, np.float32(-1), np.float32(1))
+    return Branches(len(rows), row, straight, points, going, all_hands(left), sign)
 
 
 def join(parts: Sequence[Branches]) -> Branches:

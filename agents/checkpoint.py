@@ -76,11 +76,6 @@ class Checkpoint:
         return rules
 
 
-def describe_rules(rules: Rules) -> dict[str, Any]:
-    """How a game stands in state.json: its preset, what differs from it, and every field."""
-    return {"name": rules.name, "overrides": rules.overrides(), "fields": dataclasses.asdict(rules)}
-
-
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ was played and how many rows each part has. Reading streams: no more than a buff
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from domino_env.observation import layout_of
-from domino_env.rules import Rules, get_rules
+from domino_env.rules import Rules, describe_rules, get_rules
 
 try:
     import pyarrow as pa
@@ -137,11 +136,6 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         flat = flat.fill_null(NO_VALUE) if flat.null_count else flat
         return np.array(flat.to_numpy(zero_copy_only=False)).reshape(-1, kind.list_size)
     return np.array(column.to_numpy(zero_copy_only=False))
-
-
-def describe_rules(rules: Rules) -> dict[str, Any]:
-    """How a game stands in the manifest: its preset, what differs from it, and every field."""
-    return {"name": rules.name, "overrides": rules.overrides(), "fields": dataclasses.asdict(rules)}
 
 
 # -- a data set ------------------------------------------------------------------------------------------------------

@@ -13,9 +13,7 @@ from (seed, number of the update). The parts that `agents/nfsp.py` also stands o
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -27,8 +25,9 @@ from torch import Tensor
 from agents.algorithms import BaseTrainer, RunConfig
 from agents.buffers import Replay
 from agents.learner import Learner, padded
-from agents.networks import ILLEGAL, Policy, input_bits, make_actor, mirrored, straighten, to_bits, to_mask
-from agents.rollout import Tally, deal_figures, in_order
+from agents.networks import ILLEGAL, Policy, describe_network, make_actor, mirrored, straighten, to_bits, to_mask
+from agents.rollout import Running, Tally, deal_figures, in_order
+from agents.tasks import Tasks, timed
 from domino_env.engine import Engine, make_engine
 from domino_env.line import select_bit
 from domino_env.observation import layout_of
@@ -169,38 +168,21 @@ class Played:
 
 def play(engine: Engine, seed: int, choose: Choose) -> Played:
     """Plays the engine's deals of this seed to their end; only where there is a choice `choose` is asked."""
-    engine.reset(seed=seed)
-    layout, seats = engine.layout, engine.rules.seats
-    leader, count = engine.leader(), engine.num_envs
-    rewards = np.zeros((count, seats), np.float32)
-    tally = Tally(count)
+    run, layout = Running(engine, seed), engine.layout
     plies: list[tuple[npt.NDArray[Any], ...]] = []
-    live = np.arange(count)
-    mover = engine.to_move()  # never told from the plies: a turn may have several actions
-    while len(live):
-        bits = engine.legal_bits()
+    while len(run.live):
+        bits = run.engine.legal_bits()
         actions = select_bit(bits, np.zeros(len(bits), np.uint8))
-        free = np.flatnonzero(engine.legal_count() > 1)
+        free = np.flatnonzero(run.engine.legal_count() > 1)
         if len(free):
-            obs, legal, flipped = straighten(engine.observe(packed=True)[free], bits[free], layout)
-            deal, seat = live[free], mover[free]
+            obs, legal, flipped = straighten(run.engine.observe(packed=True)[free], bits[free], layout)
+            deal, seat = run.live[free], run.mover[free]
             chosen = choose(obs, legal, deal, seat)
             actions[free] = mirrored(chosen, flipped)
             plies.append((obs, legal, chosen, deal, seat))
-        reward, done = engine.step(actions, autoreset=False)
-        before, mover = mover, engine.to_move()
-        tally.count(actions, mover != before, engine.finished)
-        ended = np.flatnonzero(done)
-        if len(ended):
-            rewards[live[ended]] = reward[ended]
-            going = np.flatnonzero(~done)
-            live, mover = live[going], mover[going]
-            tally.keep(going)
-            if len(live):
-                engine = engine.take(going)
-    tally.returns = float(rewards[np.arange(count), leader].sum())
+        run.step(actions)
     obs, legal, action, deal, seat = in_order(plies, engine.rules)
-    return Played(obs, legal, action, deal, seat, rewards, tally)
+    return Played(obs, legal, action, deal, seat, run.rewards, run.tally)
 
 
 def transition_type(nbytes: int) -> np.dtype[Any]:
@@ -247,30 +229,6 @@ def transitions(played: Played, steps: int, discount: float, scale: float) -> np
 
 
 # -- learning --------------------------------------------------------------------------------------------------------
-
-
-class Tasks:
-    """Runs tasks side by side on a run's threads, each operation on one core."""
-
-    def __init__(self, threads: int, name: str) -> None:
-        self._intraop = torch.get_num_threads()
-        torch.set_num_threads(1)  # here and in each thread: cores are shared out by task, not within an operation
-        self._pool = ThreadPoolExecutor(threads, name, initializer=torch.set_num_threads, initargs=(1,))
-
-    def together(self, *tasks: Callable[[], Any]) -> list[tuple[Any, float]]:
-        """The result of each task and the seconds that it took, in the order of the tasks."""
-        return [future.result() for future in [self._pool.submit(_timed, task) for task in tasks]]
-
-    def close(self) -> None:
-        """Ends the threads."""
-        self._pool.shutdown()
-        torch.set_num_threads(self._intraop)
-
-
-def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
-    begin = time.perf_counter()
-    result = task()
-    return result, time.perf_counter() - begin
 
 
 class Player:
@@ -376,14 +334,6 @@ def part(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
 
 
-def describe_actor(config: ValueConfig, rules: Rules) -> dict[str, Any]:
-    """What one must know to build the network again, as plain data."""
-    return {
-        "network": config.network, "hidden": config.hidden, "words": False,
-        "bits": input_bits(rules, False), "actions": rules.num_actions,
-    }  # fmt: skip
-
-
 # -- training --------------------------------------------------------------------------------------------------------
 
 
@@ -413,7 +363,8 @@ class Trainer(BaseTrainer):
 
     def describe(self) -> dict[str, Any]:
         """What one must know to build the agent again, as plain data."""
-        return describe_actor(self.config, self.rules) | {"temperature": self._temperature()}
+        network = describe_network(self.config.network, self.config.hidden, self.rules)
+        return network | {"temperature": self._temperature()}
 
     def _temperature(self) -> float:
         """In scaled rewards, as the network's values are."""
@@ -425,7 +376,7 @@ class Trainer(BaseTrainer):
         rate = config.learning_rate + self.progress * (config.learning_rate_end - config.learning_rate)
         values.player.refresh()
         (played, rollout), (learned, learning) = self._tasks.together(
-            lambda: self._play(epsilon), lambda: values.learn(self._generator(1), rate)
+            timed(lambda: self._play(epsilon)), timed(lambda: values.learn(self._generator(1), rate))
         )
         values.replay.add(transitions(played, config.n_step, config.discount, config.reward_scale))
         self.updates += 1

@@ -20,6 +20,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -29,11 +30,20 @@ from torch import Tensor
 
 from agents.base import Decisions, call_factory, decide, make_agent, options_of
 from agents.buffers import join
-from agents.imitation import imitation_loss, soft_targets
-from agents.networks import CentralCritic, Policy, input_bits, mirrored, straighten, to_bits, to_mask, with_choices
+from agents.networks import (
+    CentralCritic,
+    Policy,
+    input_bits,
+    mirrored_columns,
+    straightened,
+    to_bits,
+    to_mask,
+    with_choices,
+)
 from agents.ppo import PARTS, PPOConfig, Trainer as PPO
 from agents.rollout import deal_figures
 from agents.search import load
+from agents.targets import imitation_loss, soft_targets
 from domino_env.deals import Streams
 from domino_env.engine import make_engine
 from domino_env.line import LineEngine, select_bit
@@ -226,14 +236,14 @@ class Trainer(PPO):
                 f"there is nothing to learn from: no decision of {config.label_deals} deals was labelled; raise "
                 "label_deals, label_share or label_tiles"
             )
-        played = self._together([lambda p=part: self._play(p, False) for part in range(PARTS)])  # type: ignore[misc]
+        played = self._tasks.together(*(partial(self._play, part, False) for part in range(PARTS)))
         rollout = join([part.rollout for part in played])
         middle = time.perf_counter()
         rng = np.random.default_rng([config.seed, self.updates, PARTS])
         orders = [rng.permutation(len(rollout.action)) for _ in range(config.epochs)]
         rows = rng.integers(len(self.labels.legal), size=(config.steps, config.minibatch))
-        actor, critic = self._together(
-            [lambda: self._learn_labels(rows), lambda: self._learn_critic(rollout, orders, config.imitate_rate)]
+        actor, critic = self._tasks.together(
+            lambda: self._learn_labels(rows), lambda: self._learn_critic(rollout, orders, config.imitate_rate)
         )
         self.updates += 1
         self.decisions += len(fresh.legal)
@@ -303,7 +313,7 @@ class Trainer(PPO):
                         rows &= tiles <= config.label_tiles
                     chosen = np.flatnonzero(rows)
                     if len(chosen):
-                        asked = _rows(batch, chosen)
+                        asked = batch.take(chosen)
                         values = np.where(asked.mask, teacher(asked, engine, free[chosen], keys[chosen]), 0)
                         parts.append(self._straight(asked, values.astype(np.float32)))
                         best = policy.probabilities(asked).argmax(axis=1)
@@ -320,19 +330,8 @@ class Trainer(PPO):
 
     def _straight(self, batch: Decisions, values: Floats) -> Labels:
         """Decisions and values as the network is shown them."""
-        legal = np.zeros((len(batch), 8), np.uint8)
-        legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
-        packed = np.packbits(batch.obs, axis=1, bitorder="little")
-        obs, words, flipped = straighten(packed, legal.view("<u8")[:, 0], self.layout)
+        obs, legal, flipped = straightened(batch, self.layout)
         if self.config.choices:
             assert batch.history is not None
             obs = with_choices(obs, batch.history, self.rules)
-        actions = np.arange(self.rules.num_actions)
-        other = mirrored(actions, np.ones(len(actions), np.bool_))
-        return Labels(obs, words, np.where(flipped[:, None], values[:, other], values))
-
-
-def _rows(batch: Decisions, rows: Ints) -> Decisions:
-    """Some of the decisions, without chance."""
-    history = None if batch.history is None else batch.history[rows]
-    return Decisions(batch.obs[rows], batch.mask[rows], batch.seat[rows], history, None, None, batch.rules)
+        return Labels(obs, legal, mirrored_columns(values, flipped))

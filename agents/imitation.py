@@ -24,8 +24,19 @@ from torch import Tensor
 
 from agents.algorithms import BaseTrainer, RunConfig
 from agents.dataset import DataError, DataSet, Rows, Shuffled
-from agents.learner import Learner, padded
-from agents.networks import ILLEGAL, Policy, input_bits, make_actor, mirrored, straighten, to_bits, to_mask
+from agents.learner import Learner
+from agents.networks import (
+    ILLEGAL,
+    Policy,
+    describe_network,
+    make_actor,
+    mirrored,
+    mirrored_columns,
+    straighten,
+    to_bits,
+    to_mask,
+)
+from agents.targets import imitation_loss, soft_targets
 from domino_env.deals import mix
 from domino_env.observation import layout_of
 
@@ -58,45 +69,6 @@ class ImitationConfig(RunConfig):
         self.within(0.001, 0.5, "held_out")
         if self.network == "public_private" and "hand" not in layout_of(self.get_rules()).slices:
             raise ValueError("network", f"public_private needs a hand, and {self.rules} has none; use mlp")
-
-
-# -- the loss --------------------------------------------------------------------------------------------------------
-
-
-def imitation_loss(logits: Tensor, mask: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy between a target and the policy, and its gradient in closed form: (policy - target) / B.
-
-    Args:
-        logits: (B, A) of any float type; mask: (B, A) bool, legal actions, at least one a row.
-        target: (B,) int64 legal actions; or (B, A) floats, probabilities that are 0 for illegal actions.
-
-    Returns:
-        () float32 mean over the rows, nats; (B, A) float32 its gradient with respect to the logits.
-    """
-    with torch.no_grad():
-        masked = torch.where(mask, logits.float(), ILLEGAL)
-        logprobs, grad = torch.log_softmax(masked, dim=1), torch.softmax(masked, dim=1)
-        if target.dim() == 1:
-            index = target[:, None]
-            loss = -logprobs.gather(1, index).mean()
-            grad.scatter_add_(1, index, torch.full_like(index, -1.0, dtype=torch.float32))
-        else:
-            wanted = target.float()
-            loss = -torch.where(mask, wanted * logprobs, 0.0).sum(1).mean()
-            grad.sub_(wanted)
-        return loss, grad.div_(len(logits))
-
-
-def soft_targets(values: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """softmax(values / temperature) over the legal actions; only differences of values count.
-
-    Args:
-        values: (B, A) points, whatever where illegal; mask: (B, A) bool; temperature: points, above 0.
-
-    Returns:
-        (B, A) float32 probabilities, exactly 0 for illegal actions.
-    """
-    return torch.softmax(torch.where(mask, values.float() / temperature, ILLEGAL), dim=1)
 
 
 # -- training --------------------------------------------------------------------------------------------------------
@@ -163,11 +135,7 @@ class Trainer(BaseTrainer):
 
     def describe(self) -> dict[str, Any]:
         """What one must know to build the actor again, as plain data."""
-        config = self.config
-        return {
-            "network": config.network, "hidden": config.hidden, "words": False,
-            "bits": input_bits(self.rules, False), "actions": self.rules.num_actions,
-        }  # fmt: skip
+        return describe_network(self.config.network, self.config.hidden, self.rules)
 
     def counters(self) -> dict[str, Any]:
         """All that counts on, and the sum of the data that it was learned from."""
@@ -212,23 +180,14 @@ class Trainer(BaseTrainer):
         if "values" not in rows:
             action = mirrored(rows["action"].astype(np.int64), flipped)
             return obs, mask, flipped, torch.from_numpy(action).to(self.device)
-        values = torch.from_numpy(self._turned(rows["values"], flipped)).to(self.device)
+        values = torch.from_numpy(mirrored_columns(rows["values"], flipped)).to(self.device)
         return obs, mask, flipped, soft_targets(values, mask, self.config.temperature)
-
-    def _turned(self, values: npt.NDArray[Any], flipped: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """(n, actions) with the columns of left and right exchanged in the rows that are `flipped`."""
-        actions = np.arange(self.rules.num_actions)
-        other = mirrored(actions, np.ones(len(actions), np.bool_))
-        return np.where(flipped[:, None], values[:, other], values)
 
     def _look(self) -> dict[str, float]:
         """How well the network does on rows that it never learned from."""
         obs, mask, flipped, target = self._prepared(self._held)
         with torch.inference_mode():
-            x = padded(obs, self.config.minibatch)
-            size = self.config.minibatch
-            parts = [self.actor.fast(to_bits(x[i : i + size], self.dtype, self.device)) for i in range(0, len(x), size)]
-            logits = torch.cat(parts)[: len(obs)].float()
+            logits = self.actor.ask(obs, self.config.minibatch).float()
             loss, _ = imitation_loss(logits, mask, target)
             choice = torch.where(mask, logits, ILLEGAL).argmax(1).cpu().numpy()
         if "values" not in self._held:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.algorithms import RunConfig
+from agents.networks import to_bits
 
 BETAS = (0.9, 0.999)  # of Adam
 
@@ -73,6 +74,22 @@ class Learner:
         self.flat.addcdiv_(mean, scale, value=-learning_rate / (1 - BETAS[0] ** self.steps))
         self.refresh()
         return norm
+
+    def ask(self, rows: npt.NDArray[np.uint8], block: int) -> Tensor:
+        """What the network says of (N, nbytes) packed rows, in blocks of one size: (N, ...), without a graph."""
+        like = self.parameters[0]
+        x = padded(rows, block)
+        with torch.inference_mode():
+            bits = [to_bits(x[i : i + block], like.dtype, like.device) for i in range(0, len(x), block)]
+            return torch.cat([self.fast(one) for one in bits])[: len(rows)]
+
+    def regress(self, rows: npt.NDArray[np.uint8], target: Tensor, learning_rate: float) -> Tensor:
+        """A step towards targets (N,) of (N, nbytes) packed rows by least squares; () the mean square before it."""
+        like = self.parameters[0]
+        values = self.fast(to_bits(rows, like.dtype, like.device))
+        errors = values.detach().float() - target
+        self.step(values, errors.div(len(rows)).to(values.dtype), learning_rate)
+        return errors.square().mean()
 
     def refresh(self) -> None:
         """Brings the copy that computes up to date."""

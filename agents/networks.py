@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from domino_env.choices import num_bytes, packed as packed_choices
 from domino_env.decisions import Decisions
+from domino_env.engine import Engine
 from domino_env.line import LineEngine
 from domino_env.observation import Layout, layout_of, unpack
 from domino_env.rules import Rules
@@ -107,6 +108,34 @@ def mirrored(actions: npt.NDArray[np.int64], flipped: npt.NDArray[np.bool_]) -> 
     """The actions (N,) with left and right exchanged in the rows that are `flipped`."""
     other = np.where(actions < NUM_TILES, actions + NUM_TILES, actions - NUM_TILES)
     return np.where(flipped & (actions < PASS), other, actions)
+
+
+def mirrored_columns(values: npt.NDArray[Any], flipped: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Something of every action, (N, actions), with left and right exchanged in the rows that are `flipped`."""
+    actions = np.arange(values.shape[1])
+    return np.where(flipped[:, None], values[:, mirrored(actions, np.ones(len(actions), np.bool_))], values)
+
+
+def straightened(
+    batch: Decisions, layout: Layout
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Decisions packed and straightened: as of `straighten`."""
+    legal = np.zeros((len(batch), 8), np.uint8)
+    legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
+    return straighten(np.packbits(batch.obs, axis=1, bitorder="little"), legal.view("<u8")[:, 0], layout)
+
+
+def hidden_hands(engine: Engine, rows: npt.NDArray[np.int64] | slice = slice(None)) -> npt.NDArray[np.uint8]:
+    """(n, 4 (seats - 1)) packed hands of the others at some rows, clockwise from the left of the seat to move."""
+    seats = engine.rules.seats
+    around = (engine.to_move()[rows, None] + np.arange(1, seats)) % seats
+    return np.take_along_axis(engine.hands()[rows], around, axis=1).astype("<u4").view(np.uint8)
+
+
+def all_hands(engine: LineEngine) -> npt.NDArray[np.uint8]:
+    """(N, bytes) what a central critic reads of the movers' positions, packed: see `CentralCritic.inputs`."""
+    obs, _, _ = straighten(engine.observe(packed=True), engine.legal_bits(), engine.layout)
+    return np.concatenate([obs, hidden_hands(engine)], axis=1)
 
 
 # -- the words of the game -------------------------------------------------------------------------------------------
@@ -508,6 +537,16 @@ def make_actor(
     raise ValueError(f"unknown network {kind!r}; choose from {', '.join(NETWORKS)}")
 
 
+def describe_network(
+    kind: str, hidden: Sequence[int], rules: Rules, *, words: bool = False, choices: bool = False
+) -> dict[str, Any]:
+    """What one must know to build a policy network again, as plain data; see `agents.checkpoint.load_policy`."""
+    return {
+        "network": kind, "hidden": list(hidden), "words": words, "choices": choices,
+        "bits": input_bits(rules, words, choices), "actions": rules.num_actions,
+    }  # fmt: skip
+
+
 def _make_recurrent(
     kind: str,
     rules: Rules,
@@ -593,10 +632,7 @@ class Policy:
         network of action values has no probabilities of its own: these are softmax(values / temperature).
         """
         policy, flipped = self._distribution(batch)
-        probabilities = policy.probs.numpy()
-        actions = np.arange(self.rules.num_actions)
-        turned = probabilities[:, mirrored(actions, np.ones(len(actions), np.bool_))]
-        return np.where(flipped[:, None], turned, probabilities)
+        return mirrored_columns(policy.probs.numpy(), flipped)
 
     def chances(
         self,
@@ -684,10 +720,7 @@ class Policy:
         if batch.rules is not None and batch.rules != self.rules:
             raise ValueError(f"{self.name} was trained for {self.rules.title}, not for {batch.rules.title}")
         count = len(batch)
-        legal = np.zeros((count, 8), np.uint8)
-        legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
-        packed = np.packbits(batch.obs, axis=1, bitorder="little")
-        obs, words, flipped = straighten(packed, legal.view("<u8")[:, 0], self.layout)
+        obs, legal, flipped = straightened(batch, self.layout)
         past = self.past(batch.history, "batch.history")
         obs = self.shown(obs, past, batch.obs[:, self.layout.slices["leader"]])
         x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, 8 * obs.shape[1])
@@ -697,7 +730,7 @@ class Policy:
             if self.memory is not None:
                 x = torch.cat([x, self.memory.recall(past, len(x)).cpu()], 1)
             logits = torch.cat([self.actor(block.to(device)).cpu() for block in x.split(self.BLOCK)])[:count]
-            return MaskedCategorical(logits / self.temperature, to_mask(words, self.rules.num_actions)), flipped
+            return MaskedCategorical(logits / self.temperature, to_mask(legal, self.rules.num_actions)), flipped
 
 
 class CentralCritic:
@@ -734,12 +767,9 @@ class CentralCritic:
             ValueError: an engine of other rules.
         """
         self.check(engine.rules)
-        mover, count = engine.to_move(), engine.num_envs
-        around = (mover[:, None] + np.arange(1, self.rules.seats)) % self.rules.seats
-        hidden = np.take_along_axis(engine.hands(), around, axis=1).astype("<u4").view(np.uint8)
-        obs, _, _ = straighten(engine.observe(packed=True), engine.legal_bits(), self.layout)
-        seen = np.zeros((-(-count // self.BLOCK) * self.BLOCK, obs.shape[1] + hidden.shape[1]), np.uint8)
-        seen[:count] = np.concatenate([obs, hidden], axis=1)
+        found, count = all_hands(engine), engine.num_envs
+        seen = np.zeros((-(-count // self.BLOCK) * self.BLOCK, found.shape[1]), np.uint8)
+        seen[:count] = found
         device = next(self.network.parameters()).device
         with _one_thread(), torch.inference_mode():
             blocks = [to_bits(seen[i : i + self.BLOCK], torch.float32, device) for i in range(0, count, self.BLOCK)]

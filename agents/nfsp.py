@@ -28,13 +28,11 @@ from agents.dqn import (
     Ints,
     Played,
     Player,
-    Tasks,
     ValueConfig,
     Values,
     Words,
     bits_like,
     column,
-    describe_actor,
     epsilon_greedy,
     linear,
     named,
@@ -43,8 +41,10 @@ from agents.dqn import (
     transitions,
 )
 from agents.learner import Learner
-from agents.networks import MaskedCategorical, Policy, make_actor, to_mask
+from agents.networks import MaskedCategorical, Policy, describe_network, make_actor, to_mask
 from agents.rollout import deal_figures
+from agents.targets import imitation_loss
+from agents.tasks import Tasks, timed
 from domino_env.engine import make_engine
 from domino_env.observation import layout_of
 
@@ -79,26 +79,6 @@ def move_type(nbytes: int) -> np.dtype[Any]:
     return np.dtype([("legal", "<u8"), ("obs", "u1", nbytes), ("action", "u1")])
 
 
-@dataclass
-class Imitation:
-    """The supervised loss of one minibatch, and its gradient."""
-
-    grad: Tensor  # (B, A) float32, of the loss with respect to the logits
-    loss: Tensor  # () mean -log probability of the actions
-
-
-def imitation(logits: Tensor, mask: Tensor, action: Tensor) -> Imitation:
-    """How far a policy is from actions: their mean -log probability, in closed form.
-
-    Args:
-        logits: (B, A); mask: (B, A) bool; action: (B,) int64, legal.
-    """
-    with torch.no_grad():
-        policy = MaskedCategorical(logits, mask)
-        grad = policy.probs.scatter_add(1, action[:, None], torch.full((len(action), 1), -1.0, device=action.device))
-        return Imitation(grad=grad.div_(len(action)), loss=-policy.log_prob(action).mean())
-
-
 class Trainer(BaseTrainer):
     """A run of NFSP. `update()` plays fresh deals, and both networks learn from what was played before them."""
 
@@ -129,7 +109,7 @@ class Trainer(BaseTrainer):
 
     def describe(self) -> dict[str, Any]:
         """What one must know to build the average policy again, as plain data."""
-        return describe_actor(self.config, self.rules)
+        return describe_network(self.config.network, self.config.hidden, self.rules)
 
     # -- one update --
 
@@ -142,9 +122,9 @@ class Trainer(BaseTrainer):
         values.player.refresh()
         self._averaged.refresh()
         (both, rollout), (learned, one), (imitated, other) = self._tasks.together(
-            lambda: self._play(epsilon),
-            lambda: values.learn(self._generator(1), rate),
-            lambda: self._imitate(self._generator(2), average_rate),
+            timed(lambda: self._play(epsilon)),
+            timed(lambda: values.learn(self._generator(1), rate)),
+            timed(lambda: self._imitate(self._generator(2), average_rate)),
         )
         played, moves = both
         values.replay.add(transitions(played, config.n_step, config.discount, config.reward_scale))
@@ -208,9 +188,9 @@ class Trainer(BaseTrainer):
             rows = self.reservoir.sample(config.minibatch, rng)
             logits = network(bits_like(network, rows["obs"]))
             mask = to_mask(np.ascontiguousarray(rows["legal"]), self.rules.num_actions, logits.device)
-            result = imitation(logits, mask, column(rows, "action", logits.device).long())
-            self.average.step(logits, result.grad.to(logits.dtype), learning_rate)
-            losses.append(result.loss)
+            loss, grad = imitation_loss(logits, mask, column(rows, "action", logits.device).long())
+            self.average.step(logits, grad.to(logits.dtype), learning_rate)
+            losses.append(loss)
         return {"losses/average_loss": float(torch.stack(losses).mean())}
 
     # -- keeping --

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from agents import checkpoint
-from agents.networks import ILLEGAL, Dense, Policy, straighten, to_bits
+from agents.networks import ILLEGAL, Dense, Policy, straightened, to_bits
 from domino_env.decisions import Decisions
 from domino_env.observation import layout_of
 from domino_env.rules import Rules
@@ -155,8 +155,7 @@ class Owners:
         policy = self.policy
         if batch.rules is not None and batch.rules != policy.rules:
             raise ValueError(f"{policy.name} was trained for {policy.rules.title}, not for {batch.rules.title}")
-        packed = np.packbits(batch.obs, axis=1, bitorder="little")
-        obs, _, _ = straighten(packed, np.zeros(len(batch), np.uint64), policy.layout)
+        obs, _, _ = straightened(batch, policy.layout)
         past = policy.past(batch.history, "batch.history")
         obs = policy.shown(obs, past, batch.obs[:, policy.layout.slices["leader"]])
         x = to_bits(obs, torch.float32)

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from functools import partial
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ from agents.networks import (
     Critic,
     MaskedCategorical,
     Policy,
+    describe_network,
+    hidden_hands,
     input_bits,
     make_actor,
     mirrored,
@@ -55,12 +57,11 @@ from agents.networks import (
 )
 from agents.owner import OwnerLoss, Possible, add_head, held, owner_figures, owner_loss, owners_of, with_owners
 from agents.pool import DEALS, Guests, Pool, PoolConfig
-from agents.rollout import SELF, Played, Tally, deal_figures, in_order
+from agents.rollout import SELF, Played, Running, deal_figures, in_order, sequences
+from agents.tasks import Tasks
 from domino_env.engine import Engine, make_engine
 from domino_env.line import LineEngine, select_bit
 from domino_env.observation import layout_of
-
-T = TypeVar("T")
 
 #: The deals of an update are always played in so many parts: the number of threads changes no result.
 PARTS = 2
@@ -171,6 +172,36 @@ def surrogate(
 Objective = Callable[[Tensor, npt.NDArray[np.int64]], Surrogate | Expected]  # logits of rows -> objective of them
 
 
+def taken(
+    rollout: Rollout, num_actions: int, device: torch.device, clip: float, entropy_coef: float
+) -> Callable[[Tensor, npt.NDArray[np.int64]], Surrogate]:
+    """The objective of rows of a rollout by what was played; advantages are normalised over all of it."""
+    advantage = rollout.advantage
+    advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
+
+    def objective(logits: Tensor, rows: npt.NDArray[np.int64]) -> Surrogate:
+        mask = to_mask(rollout.legal[rows], num_actions, device)
+        action, old, better = (
+            torch.from_numpy(one[rows]).to(device) for one in (rollout.action, rollout.logprob, advantage)
+        )
+        return surrogate(logits, mask, action, old, better, clip, entropy_coef)
+
+    return objective
+
+
+def objective_figures(seen: Sequence[Surrogate | Expected], norms: Sequence[float]) -> dict[str, Any]:
+    """What the minibatches of an epoch come to, by TensorBoard tag; norms: of the gradients of all epochs."""
+    entropy = torch.cat([one.entropy for one in seen]).cpu().numpy()
+    return {
+        "losses/policy_loss": float(torch.stack([one.loss for one in seen]).mean()),
+        "losses/approx_kl": float(torch.stack([one.approx_kl for one in seen]).mean()),
+        "losses/clipfrac": float(torch.stack([one.clipfrac for one in seen]).mean()),
+        "losses/entropy": float(entropy.mean()),
+        "losses/grad_norm": sum(norms) / len(norms),
+        "policy/entropy": entropy,
+    }
+
+
 # -- training --------------------------------------------------------------------------------------------------------
 
 
@@ -178,9 +209,8 @@ class Trainer(BaseTrainer):
     """A run of PPO: networks, optimisers and counters. `update()` plays and learns once."""
 
     def __init__(self, config: PPOConfig) -> None:
-        self._intraop = torch.get_num_threads()
-        torch.set_num_threads(1)  # here and in each thread: cores are shared out by task, not within an operation
         super().__init__(config)
+        self._tasks = Tasks(config.threads, "ppo")
         self.device = torch.device(config.device)
         self.dtype = config.dtype()
         sizes = [config.deals // PARTS + (p < config.deals % PARTS) for p in range(PARTS)]
@@ -204,12 +234,10 @@ class Trainer(BaseTrainer):
         self.critic = Learner(Critic(inputs, config.critic_hidden, generator), config)
         self.learners = {"actor": self.actor, "critic": self.critic}
         self.pool = Pool(config.pool, self.rules, PARTS)
-        self._workers = ThreadPoolExecutor(config.threads, "ppo", initializer=torch.set_num_threads, initargs=(1,))
 
     def close(self) -> None:
         """Ends the threads."""
-        self._workers.shutdown()
-        torch.set_num_threads(self._intraop)
+        self._tasks.close()
 
     def policy(self, name: str = "policy") -> Policy:
         """The agent that the present network is; it goes on learning with the network."""
@@ -218,11 +246,7 @@ class Trainer(BaseTrainer):
     def describe(self) -> dict[str, Any]:
         """What one must know to build the actor again, as plain data."""
         config = self.config
-        said = {
-            "network": config.network, "hidden": config.hidden, "words": config.words,
-            "choices": config.choices, "bits": input_bits(self.rules, config.words, config.choices),
-            "actions": self.rules.num_actions,
-        }  # fmt: skip
+        said = describe_network(config.network, config.hidden, self.rules, words=config.words, choices=config.choices)
         return said | ({"owners": list(self._possible.owners)} if self._possible is not None else {})
 
     # -- keeping --
@@ -250,17 +274,15 @@ class Trainer(BaseTrainer):
         learning_rate = config.learning_rate + progress * (config.learning_rate_end - config.learning_rate)
         entropy_coef = config.entropy_coef + progress * (config.entropy_coef_end - config.entropy_coef)
         begin = time.perf_counter()
-        played = self._together([lambda p=part: self._play(p) for part in range(PARTS)])  # type: ignore[misc]
+        played = self._tasks.together(*(partial(self._play, part) for part in range(PARTS)))
         rollout = join([part.rollout for part in played])
         count = len(rollout.action)
         middle = time.perf_counter()
         rng = np.random.default_rng([self.config.seed, self.updates, PARTS])
         orders = [rng.permutation(count) for _ in range(config.epochs)]
-        actor, critic = self._together(
-            [
-                lambda: self._learn_actor(rollout, orders, learning_rate, entropy_coef),
-                lambda: self._learn_critic(rollout, orders, learning_rate),
-            ]
+        actor, critic = self._tasks.together(
+            lambda: self._learn_actor(rollout, orders, learning_rate, entropy_coef),
+            lambda: self._learn_critic(rollout, orders, learning_rate),
         )
         end = time.perf_counter()
         self.updates += 1
@@ -281,10 +303,6 @@ class Trainer(BaseTrainer):
             "time/learning_seconds": end - middle,
         }
 
-    def _together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Runs the tasks on the threads; their results in the order of the tasks."""
-        return [future.result() for future in [self._workers.submit(task) for task in tasks]]
-
     # -- playing --
 
     def _play(self, part: int, branching: bool = True) -> Played:
@@ -293,35 +311,32 @@ class Trainer(BaseTrainer):
         branching: ask what all legal actions are worth, in runs that learn from them.
         """
         entropy = np.random.SeedSequence([self.config.seed, self.updates, part])
-        engine: Engine = self._engines[part]
-        engine.reset(seed=int(entropy.generate_state(1, np.uint64)[0]))
+        run = Running(self._engines[part], int(entropy.generate_state(1, np.uint64)[0]))
         rng = np.random.default_rng(entropy)
-        seats, count = self.rules.seats, engine.num_envs
-        leader = engine.leader()
         guests = Guests(
-            self.pool, part, count, [self.config.seed, self.updates, PARTS + 1 + part], self.updates * PARTS + part
+            self.pool,
+            part,
+            len(run.live),
+            [self.config.seed, self.updates, PARTS + 1 + part],
+            self.updates * PARTS + part,
         )
-        rewards = np.zeros((count, seats), np.float32)
-        tally = Tally(count)
         plies: list[tuple[npt.NDArray[Any], ...]] = []
         others: list[Branches] = []
-        live = np.arange(count)
-        mover = engine.to_move()  # never told from the plies: a turn may have several actions
-        while len(live):
+        while len(run.live):
+            engine, live = run.engine, run.live
             bits = engine.legal_bits()
             actions = select_bit(bits, np.zeros(len(bits), np.uint8))
-            who = guests.who[live, mover]
+            who = guests.who[live, run.mover]
             free = np.flatnonzero((engine.legal_count() > 1) & guests.networks[who])
             if len(free):
-                obs, legal, flipped = self._seen(engine, bits, free, leader[live])
+                obs, legal, flipped = self._seen(engine, bits, free, run.leader[live])
                 mine = who[free] == SELF
                 chosen = np.empty(len(free), np.int64)
                 if mine.any():
-                    rows, seat = free[mine], mover[free[mine]]
-                    around = (seat[:, None] + np.arange(1, seats)) % seats
-                    hidden = np.take_along_axis(engine.hands()[rows], around, axis=1).astype("<u4").view(np.uint8)
+                    rows = free[mine]
                     chosen[mine], logprob = self._choose(obs[mine], legal[mine], rng.random(len(rows)))
-                    plies.append((obs[mine], hidden, legal[mine], chosen[mine], logprob, live[rows], seat))
+                    ply = obs[mine], hidden_hands(engine, rows), legal[mine], chosen[mine], logprob
+                    plies.append((*ply, live[rows], run.mover[rows]))
                     if self.branching and branching:
                         others.append(branches(cast(LineEngine, engine), rows, flipped[mine], chosen[mine]))
                 for number in np.unique(who[free[~mine]]).tolist():
@@ -329,22 +344,11 @@ class Trainer(BaseTrainer):
                     chosen[its] = self._choose_past(number, obs[its], legal[its], guests.rng.random(its.sum()))
                 actions[free] = mirrored(chosen, flipped)
             guests.play(engine, who, live, actions)
-            reward, done = engine.step(actions, autoreset=False)
-            before, mover = mover, engine.to_move()
-            tally.count(actions, mover != before, engine.finished)
-            ended = np.flatnonzero(done)
-            if len(ended):
-                rewards[live[ended]] = reward[ended]
-                going = np.flatnonzero(~done)
-                live, mover = live[going], mover[going]
-                tally.keep(going)
-                if len(live):
-                    engine = engine.take(going)
-        tally.returns = float(rewards[np.arange(count), leader].sum())
-        rollout = self._judge(plies, leader, rewards)
+            run.step(actions)
+        rollout = self._judge(plies, run.leader, run.rewards)
         if others:
             rollout.worth = self._worth(join_branches(others), rollout)
-        return Played(rollout, tally, guests.seating, rewards)
+        return Played(rollout, run.tally, guests.seating, run.rewards)
 
     def _seen(
         self, engine: Engine, bits: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], leader: npt.NDArray[np.int64]
@@ -358,11 +362,13 @@ class Trainer(BaseTrainer):
             As of `straighten`, (n, …); with words and choices where the networks read them.
         """
         obs, legal, flipped = straighten(engine.observe(packed=True)[rows], bits[rows], self.layout)
-        if self.config.words:
-            led = (leader[rows] - engine.to_move()[rows]) % self.rules.seats
-            obs = with_words(obs, engine.history()[rows], led, self.rules)
-        if self.config.choices:
-            obs = with_choices(obs, engine.history()[rows], self.rules)
+        if self.config.words or self.config.choices:
+            history = engine.history()[rows]
+            if self.config.words:
+                led = (leader[rows] - engine.to_move()[rows]) % self.rules.seats
+                obs = with_words(obs, history, led, self.rules)
+            if self.config.choices:
+                obs = with_choices(obs, history, self.rules)
         return obs, legal, flipped
 
     def _choose(
@@ -402,15 +408,7 @@ class Trainer(BaseTrainer):
         bounds = np.cumsum([0, *(len(ply[0]) for ply in plies)]).tolist()
         values = self._values(self._critic_input(obs, hidden))
         rewards = rewards / np.float32(self.config.reward_scale)
-        seats = self.rules.seats
-        if self.central:
-            sequence = deal
-            sign = np.where((seat - leader[deal]) % 2 == 0, np.float32(1), np.float32(-1))
-            ends = rewards[np.arange(len(leader)), leader]
-        else:
-            sequence = deal * seats + seat
-            sign = np.ones(len(deal), np.float32)
-            ends = rewards.ravel()
+        sequence, sign, ends = sequences(self.central, deal, seat, leader, rewards)
         advantage = gae(values, sign, sequence, ends, bounds, self.config.gae_lambda)
         return Rollout(obs, hidden, legal, action, logprob, deal, seat, advantage, values + advantage)
 
@@ -418,12 +416,7 @@ class Trainer(BaseTrainer):
         """(n,) what the critic says of (n, bytes) packed rows."""
         if not len(seen):  # every other action ended its deal
             return np.zeros(0, np.float32)
-        block = self.config.minibatch
-        with torch.inference_mode():
-            x = padded(seen, block)
-            bits = [to_bits(x[i : i + block], self.dtype, self.device) for i in range(0, len(x), block)]
-            values = torch.cat([self.critic.fast(one) for one in bits])[: len(seen)]
-            return values.float().cpu().numpy()
+        return self.critic.ask(seen, self.config.minibatch).float().cpu().numpy()
 
     def _worth(self, found: Branches, rollout: Rollout) -> npt.NDArray[np.float32]:
         """What every legal action is worth, (T, actions): by the critic, and what was played by its target."""
@@ -448,7 +441,11 @@ class Trainer(BaseTrainer):
     def _learn_actor(
         self, rollout: Rollout, orders: Sequence[npt.NDArray[np.int64]], learning_rate: float, entropy_coef: float
     ) -> dict[str, Any]:
-        objective = self._taken(rollout, entropy_coef) if rollout.worth is None else self._all(rollout, entropy_coef)
+        objective: Objective
+        if rollout.worth is None:
+            objective = taken(rollout, self.rules.num_actions, self.device, self.config.clip, entropy_coef)
+        else:
+            objective = self._all(rollout, entropy_coef)
         seen: list[Surrogate | Expected] = []
         owned: list[OwnerLoss] = []  # of the first epoch: of deals that nothing was learned from yet
         norms: list[float] = []
@@ -465,44 +462,14 @@ class Trainer(BaseTrainer):
                     grad = torch.cat([grad, said.grad], dim=1)
                 norms.append(self.actor.step(outputs, grad.to(outputs.dtype), learning_rate))
                 seen.append(result)
-        entropy = torch.cat([one.entropy for one in seen]).cpu().numpy()
-        return {
-            "losses/policy_loss": float(torch.stack([one.loss for one in seen]).mean()),
-            "losses/approx_kl": float(torch.stack([one.approx_kl for one in seen]).mean()),
-            "losses/clipfrac": float(torch.stack([one.clipfrac for one in seen]).mean()),
-            "losses/entropy": float(entropy.mean()),
-            "losses/grad_norm": sum(norms) / len(norms),
-            "policy/entropy": entropy,
-            **owner_figures(owned),
-        }
-
-    def _taken(self, rollout: Rollout, entropy_coef: float) -> Objective:
-        """The objective of rows by what was played."""
-        advantage = rollout.advantage
-        advantage = (advantage - advantage.mean()) / (advantage.std() + np.float32(1e-8))
-
-        def objective(logits: Tensor, rows: npt.NDArray[np.int64]) -> Surrogate:
-            return surrogate(
-                logits,
-                to_mask(rollout.legal[rows], self.rules.num_actions, self.device),
-                self._tensor(rollout.action[rows]),
-                self._tensor(rollout.logprob[rows]),
-                self._tensor(advantage[rows]),
-                self.config.clip,
-                entropy_coef,
-            )
-
-        return objective
+        return objective_figures(seen, norms) | owner_figures(owned)
 
     def _all(self, rollout: Rollout, entropy_coef: float) -> Objective:
         """The objective of rows by what all legal actions are worth."""
         assert rollout.worth is not None
-        x, block = padded(rollout.obs, self.config.minibatch), self.config.minibatch
         mask = to_mask(rollout.legal, self.rules.num_actions, self.device)
         with torch.inference_mode():
-            bits = [to_bits(x[i : i + block], self.dtype, self.device) for i in range(0, len(x), block)]
-            logits = torch.cat([self.actor.fast(one) for one in bits])[: len(mask)]
-            old = MaskedCategorical(logits, mask).logprobs
+            old = MaskedCategorical(self.actor.ask(rollout.obs, self.config.minibatch), mask).logprobs
             advantage = advantages(old, mask, self._tensor(rollout.worth))
 
         def objective(logits: Tensor, rows: npt.NDArray[np.int64]) -> Expected:
@@ -526,10 +493,7 @@ class Trainer(BaseTrainer):
             losses.clear()
             for rows in self._minibatches(order):
                 x = self._critic_input(rollout.obs[rows], rollout.hidden[rows])
-                values = self.critic.fast(to_bits(x, self.dtype, self.device))
-                errors = values.detach().float() - self._tensor(rollout.target[rows])
-                self.critic.step(values, errors.div(len(rows)).to(values.dtype), learning_rate)
-                losses.append(errors.square().mean())
+                losses.append(self.critic.regress(x, self._tensor(rollout.target[rows]), learning_rate))
         return {"losses/value_loss": float(torch.stack(losses).mean())}
 
     def _tensor(self, array: npt.NDArray[Any]) -> Tensor:

@@ -13,10 +13,10 @@ the loss of the real decisions goes back through all of it. Objective, advantage
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from functools import partial
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +33,9 @@ from agents.networks import (
     Policy,
     Recurrent,
     TableMemory,
+    describe_network,
     event_words,
-    input_bits,
+    hidden_hands,
     make_actor,
     mirrored,
     straighten,
@@ -42,12 +43,12 @@ from agents.networks import (
     to_events,
     to_mask,
 )
-from agents.ppo import PARTS, Surrogate, surrogate
-from agents.rollout import Tally, deal_figures, in_order
+from agents.ppo import PARTS, Surrogate, objective_figures, taken
+from agents.rollout import Running, Tally, deal_figures, in_order, sequences
+from agents.tasks import Tasks
 from domino_env.line import LineEngine, select_bit
 from domino_env.observation import layout_of
 
-T = TypeVar("T")
 Ints = npt.NDArray[np.int64]
 
 _ROWS = 64  # the networks are asked about multiples of this: see `padded`
@@ -148,9 +149,8 @@ class Trainer(BaseTrainer):
     """A run of recurrent PPO. `update()` plays and learns once."""
 
     def __init__(self, config: RecurrentConfig) -> None:
-        self._intraop = torch.get_num_threads()
-        torch.set_num_threads(1)  # here and in each thread: cores are shared out by task, not within an operation
         super().__init__(config)
+        self._tasks = Tasks(config.threads, "recurrent")
         self.device = torch.device(config.device)
         self.dtype = config.dtype()
         sizes = [config.deals // PARTS + (p < config.deals % PARTS) for p in range(PARTS)]
@@ -163,12 +163,10 @@ class Trainer(BaseTrainer):
         inputs = self.layout.size + (32 * (self.rules.seats - 1) if self.central else 0)
         self.critic = Learner(Critic(inputs, config.critic_hidden, generator), config)
         self.learners = {"actor": self.actor, "critic": self.critic}
-        self._pool = ThreadPoolExecutor(config.threads, "recurrent", initializer=torch.set_num_threads, initargs=(1,))
 
     def close(self) -> None:
         """Ends the threads."""
-        self._pool.shutdown()
-        torch.set_num_threads(self._intraop)
+        self._tasks.close()
 
     def policy(self, name: str = "policy") -> Policy:
         """The agent that the present network is; it goes on learning with the network."""
@@ -177,10 +175,7 @@ class Trainer(BaseTrainer):
     def describe(self) -> dict[str, Any]:
         """What one must know to build the actor again, as plain data."""
         config = self.config
-        return {
-            "network": config.network, "hidden": config.hidden, "state": config.state, "words": False,
-            "bits": input_bits(self.rules, False), "actions": self.rules.num_actions,
-        }  # fmt: skip
+        return describe_network(config.network, config.hidden, self.rules) | {"state": config.state}
 
     @property
     def _memory(self) -> TableMemory:
@@ -195,17 +190,15 @@ class Trainer(BaseTrainer):
         learning_rate = config.learning_rate + progress * (config.learning_rate_end - config.learning_rate)
         entropy_coef = config.entropy_coef + progress * (config.entropy_coef_end - config.entropy_coef)
         begin = time.perf_counter()
-        played = self._together([lambda p=part: self._play(p) for part in range(PARTS)])  # type: ignore[misc]
+        played = self._tasks.together(*(partial(self._play, part) for part in range(PARTS)))
         deals = gather(played)
         middle = time.perf_counter()
         count = len(deals.ply)
         rng = np.random.default_rng([config.seed, self.updates, PARTS])
         epochs = [(self._minibatches(deals, rng), rng.permutation(count)) for _ in range(config.epochs)]
-        actor, critic = self._together(
-            [
-                lambda: self._learn_actor(deals, [deals for deals, _ in epochs], learning_rate, entropy_coef),
-                lambda: self._learn_critic(deals.rollout, [rows for _, rows in epochs], learning_rate),
-            ]
+        actor, critic = self._tasks.together(
+            lambda: self._learn_actor(deals, [deals for deals, _ in epochs], learning_rate, entropy_coef),
+            lambda: self._learn_critic(deals.rollout, [rows for _, rows in epochs], learning_rate),
         )
         end = time.perf_counter()
         self.updates += 1
@@ -223,55 +216,38 @@ class Trainer(BaseTrainer):
             "time/learning_seconds": end - middle,
         }
 
-    def _together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Runs the tasks on the threads; their results in the order of the tasks."""
-        return [future.result() for future in [self._pool.submit(task) for task in tasks]]
-
     # -- playing --
 
     def _play(self, part: int) -> _Part:
         """One part of an update's deals, played by the present network to their end, with advantages."""
         entropy = np.random.SeedSequence([self.config.seed, self.updates, part])
-        engine = self._engines[part]
-        engine.reset(seed=int(entropy.generate_state(1, np.uint64)[0]))
+        run = Running(self._engines[part], int(entropy.generate_state(1, np.uint64)[0]))
         rng = np.random.default_rng(entropy)
-        seats, count = self.rules.seats, engine.num_envs
-        leader = engine.leader()
-        rewards = np.zeros((count, seats), np.float32)
-        tally = Tally(count)
         decisions: list[tuple[npt.NDArray[Any], ...]] = []
         events: list[tuple[Ints, npt.NDArray[np.uint64]]] = []
-        live, mover = np.arange(count), engine.to_move()
         with torch.inference_mode():
-            state = self._memory.start(count)
-            while len(live):
+            state = self._memory.start(len(run.live))
+            while len(run.live):
+                engine, live, mover = cast(LineEngine, run.engine), run.live, run.mover
                 bits = engine.legal_bits()
                 actions = select_bit(bits, np.zeros(len(bits), np.uint8))
                 free = np.flatnonzero(engine.legal_count() > 1)
                 if len(free):
-                    seat = mover[free]
-                    around = (seat[:, None] + np.arange(1, seats)) % seats
-                    hidden = np.take_along_axis(engine.hands()[free], around, axis=1).astype("<u4").view(np.uint8)
+                    hidden = hidden_hands(engine, free)
                     obs, legal, flipped = straighten(engine.observe(packed=True)[free], bits[free], self.layout)
                     chosen, logprob = self._choose(obs, state[torch.from_numpy(free)], legal, rng.random(len(free)))
                     actions[free] = mirrored(chosen, flipped)
                     ply = np.full(len(free), len(events))
-                    decisions.append((obs, hidden, legal, chosen, logprob, live[free], seat, ply))
+                    decisions.append((obs, hidden, legal, chosen, logprob, live[free], mover[free], ply))
                 ends = engine.ends().astype(np.int64) & 7  # -1 before the first tile: 7 in an event
-                happened = event_words((mover - leader[live]) % seats, ends[:, 0] << 9 | ends[:, 1] << 6 | actions)
+                who = (mover - run.leader[live]) % self.rules.seats
+                happened = event_words(who, ends[:, 0] << 9 | ends[:, 1] << 6 | actions)
                 events.append((live, happened))
-                reward, done = engine.step(actions, autoreset=False)
-                before, mover = mover, engine.to_move()
-                tally.count(actions, mover != before, engine.finished)
-                ended, going = np.flatnonzero(done), np.flatnonzero(~done)
-                rewards[live[ended]] = reward[ended]
-                if len(ended):
-                    live, mover, happened, state = live[going], mover[going], happened[going], state[going]
-                    tally.keep(going)
-                    engine = engine.take(going) if len(going) else engine
+                going = run.step(actions)
+                if len(going) < len(happened):
+                    happened, state = happened[going], state[going]
                 state = self._remember(happened, state)
-        tally.returns = float(rewards[np.arange(count), leader].sum())
-        return self._judge(decisions, events, leader, rewards, tally)
+        return self._judge(decisions, events, run)
 
     def _choose(
         self,
@@ -301,35 +277,21 @@ class Trainer(BaseTrainer):
         self,
         decisions: Sequence[tuple[npt.NDArray[Any], ...]],
         events: list[tuple[Ints, npt.NDArray[np.uint64]]],
-        leader: Ints,
-        rewards: npt.NDArray[np.float32],
-        tally: Tally,
+        run: Running,
     ) -> _Part:
         """The part that these plies are, with what the critic says of them."""
         obs, hidden, legal, action, logprob, deal, seat, ply = in_order(decisions, self.rules)
         bounds = np.cumsum([0, *(len(one[0]) for one in decisions)]).tolist()
         values = self._values(obs, hidden)
-        rewards = rewards / np.float32(self.config.reward_scale)
-        seats = self.rules.seats
-        if self.central:
-            sequence = deal
-            sign = np.where((seat - leader[deal]) % 2 == 0, np.float32(1), np.float32(-1))
-            ends = rewards[np.arange(len(leader)), leader]
-        else:
-            sequence = deal * seats + seat
-            sign = np.ones(len(deal), np.float32)
-            ends = rewards.ravel()
+        rewards = run.rewards / np.float32(self.config.reward_scale)
+        sequence, sign, ends = sequences(self.central, deal, seat, run.leader, rewards)
         advantage = gae(values, sign, sequence, ends, bounds, self.config.gae_lambda)
         rollout = Rollout(obs, hidden, legal, action, logprob, deal, seat, advantage, values + advantage)
-        return _Part(rollout, ply, events, len(leader), tally)
+        return _Part(rollout, ply, events, len(run.leader), run.tally)
 
     def _values(self, obs: npt.NDArray[np.uint8], hidden: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         """(n,) what the critic says."""
-        x = padded(self._critic_input(obs, hidden), 1024)
-        with torch.inference_mode():
-            blocks = [to_bits(x[i : i + 1024], self.dtype, self.device) for i in range(0, len(x), 1024)]
-            values: npt.NDArray[np.float32] = torch.cat([self.critic.fast(one) for one in blocks]).float().cpu().numpy()
-        return values[: len(obs)]
+        return self.critic.ask(self._critic_input(obs, hidden), 1024).float().cpu().numpy()
 
     def _critic_input(self, obs: npt.NDArray[np.uint8], hidden: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Packed, what the critic reads: (n, bytes)."""
@@ -360,34 +322,18 @@ class Trainer(BaseTrainer):
         self, deals: Deals, epochs: Sequence[Ints], learning_rate: float, entropy_coef: float
     ) -> dict[str, Any]:
         rollout = deals.rollout
-        advantage = (rollout.advantage - rollout.advantage.mean()) / (rollout.advantage.std() + np.float32(1e-8))
+        objective = taken(rollout, self.rules.num_actions, self.device, self.config.clip, entropy_coef)
         seen: list[Surrogate] = []
         norms: list[float] = []
         for minibatches in epochs:
             seen.clear()
             for some in minibatches:
                 logits, rows = self._run(deals, some)
-                result = surrogate(
-                    logits[: len(rows)],
-                    to_mask(rollout.legal[rows], self.rules.num_actions, self.device),
-                    self._tensor(rollout.action[rows]),
-                    self._tensor(rollout.logprob[rows]),
-                    self._tensor(advantage[rows]),
-                    self.config.clip,
-                    entropy_coef,
-                )
+                result = objective(logits[: len(rows)], rows)
                 grad = F.pad(result.grad, (0, 0, 0, len(logits) - len(rows)))
                 norms.append(self.actor.step(logits, grad.to(logits.dtype), learning_rate))
                 seen.append(result)
-        entropy = torch.cat([one.entropy for one in seen]).cpu().numpy()
-        return {
-            "losses/policy_loss": float(torch.stack([one.loss for one in seen]).mean()),
-            "losses/approx_kl": float(torch.stack([one.approx_kl for one in seen]).mean()),
-            "losses/clipfrac": float(torch.stack([one.clipfrac for one in seen]).mean()),
-            "losses/entropy": float(entropy.mean()),
-            "losses/grad_norm": sum(norms) / len(norms),
-            "policy/entropy": entropy,
-        }
+        return objective_figures(seen, norms)
 
     def _learn_critic(self, rollout: Rollout, orders: Sequence[Ints], learning_rate: float) -> dict[str, Any]:
         """As many minibatches as the actor's, but of rows: it has no memory, and learns better from many deals."""
@@ -398,11 +344,6 @@ class Trainer(BaseTrainer):
             size = _ROWS * max(1, round(len(order) / (number * _ROWS)))
             for rows in np.resize(order, (number, size)):
                 x = self._critic_input(rollout.obs[rows], rollout.hidden[rows])
-                values = self.critic.fast(to_bits(x, self.dtype, self.device))
-                errors = values.detach().float() - self._tensor(rollout.target[rows])
-                self.critic.step(values, errors.div(len(rows)).to(values.dtype), learning_rate)
-                losses.append(errors.square().mean())
+                target = torch.from_numpy(rollout.target[rows]).to(self.device)
+                losses.append(self.critic.regress(x, target, learning_rate))
         return {"losses/value_loss": float(torch.stack(losses).mean())}
-
-    def _tensor(self, array: npt.NDArray[Any]) -> Tensor:
-        return torch.from_numpy(array).to(self.device)

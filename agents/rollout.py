@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.buffers import Rollout
+from domino_env.engine import Engine
 from domino_env.rules import Rules
 from domino_env.scoring import BLOCK, GUARD, OUT, Finished
 from domino_env.tiles import PASS
@@ -54,6 +55,56 @@ class Tally:
     def keep(self, rows: npt.NDArray[np.int64]) -> None:
         """Goes on with these of the deals that run."""
         self._laid, self._before = self._laid[rows], self._before[rows]
+
+
+class Running:
+    """The deals of an engine on their way to the end: those that run still, and what came of all."""
+
+    def __init__(self, engine: Engine, seed: int) -> None:
+        """Deals anew in all rows of the engine."""
+        engine.reset(seed=seed)
+        count = engine.num_envs
+        self.engine = engine  # of the deals that run; rows as in `live`
+        self.leader = engine.leader()  # (D,) of all deals
+        self.rewards = np.zeros((count, engine.rules.seats), np.float32)  # (D, seats) points of the deals that ended
+        self.tally = Tally(count)
+        self.live = np.arange(count)  # (n,) numbers of the deals that run
+        self.mover = engine.to_move()  # (n,) never told from the plies: a turn may have several actions
+
+    def step(self, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Makes a move in each of the (n,) deals that run; (m,) which of them go on."""
+        reward, done = self.engine.step(actions, autoreset=False)
+        before, self.mover = self.mover, self.engine.to_move()
+        self.tally.count(actions, self.mover != before, self.engine.finished)
+        going = np.flatnonzero(~done)
+        if len(going) < len(done):
+            self.rewards[self.live[done]] = reward[done]
+            self.live, self.mover = self.live[going], self.mover[going]
+            self.tally.keep(going)
+            if len(going):
+                self.engine = self.engine.take(going)
+            else:
+                self.tally.returns = float(self.rewards[np.arange(len(self.leader)), self.leader].sum())
+        return going
+
+
+def sequences(
+    central: bool,
+    deal: npt.NDArray[np.int64],
+    seat: npt.NDArray[np.int64],
+    leader: npt.NDArray[np.int64],
+    rewards: npt.NDArray[np.float32],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """What `agents.buffers.gae` asks of T decisions: sequence (T,), sign (T,), rewards (S,) at the ends.
+
+    Args:
+        central: a deal is one sequence through all its seats, in the sign of the leader's side; else each seat has one.
+        deal, seat: (T,); leader: (D,); rewards: (D, seats) scaled.
+    """
+    if central:
+        sign = np.where((seat - leader[deal]) % 2 == 0, np.float32(1), np.float32(-1))
+        return deal, sign, rewards[np.arange(len(leader)), leader]
+    return deal * rewards.shape[1] + seat, np.ones(len(deal), np.float32), rewards.ravel()
 
 
 def in_order(plies: Sequence[tuple[npt.NDArray[Any], ...]], rules: Rules) -> list[npt.NDArray[Any]]:

@@ -83,6 +83,20 @@ class Decisions:
     def __len__(self) -> int:
         return len(self.obs)
 
+    def take(self, rows: npt.NDArray[Any]) -> Decisions:
+        """Only these decisions (indices or a bool mask); a generator, which has no rows, stays as it is."""
+        rng: Any = self.rng
+        return Decisions(
+            self.obs[rows],
+            self.mask[rows],
+            self.seat[rows],
+            None if self.history is None else self.history[rows],
+            rng.take(rows) if hasattr(rng, "take") else rng,
+            None if self.table is None else self.table.take(rows),
+            self.rules,
+            None if self.key is None else self.key[rows],
+        )
+
 
 class Agent(Protocol):
     """What the views ask of a player. `sees_everything` and `needs_history` may be left out: both are then False."""

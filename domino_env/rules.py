@@ -5,7 +5,7 @@ can be overridden by keyword; what cannot be played is refused with the choices 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -228,6 +228,11 @@ PRESETS: Mapping[str, Rules] = {
         Rules(name="blind", pairs=False, lead="lot"),
     )
 }
+
+
+def describe_rules(rules: Rules) -> dict[str, Any]:
+    """A game as plain data, to be kept beside what was made of it: preset, what differs from it, and every field."""
+    return {"name": rules.name, "overrides": rules.overrides(), "fields": asdict(rules)}
 
 
 def get_rules(rules: str | Rules = "sport_book", /, **overrides: Any) -> Rules:

@@ -881,15 +881,8 @@ def tournament(
         file = words.pop(0) if words and words[0].endswith((".yaml", ".yml")) else None
         config = play.plan(words, file, {key: value for key, value in fields.items() if value is not None})
         folder = out or Path("runs") / time.strftime("tournament-%Y%m%d-%H%M%S")
-    with _stdout_kept(as_json):
-        try:
-            with _progress("deals") as show:
-                result = play.run(config, folder, workers or 1, show)
-        except PairError as error:
-            raise typer.TyperException(f"{error}; once it is mended: domino tournament --resume {folder}") from error
-        except KeyboardInterrupt:
-            print(f"interrupted; go on with: domino tournament --resume {folder}", file=sys.stderr)
-            raise
+    with _stdout_kept(as_json), _resumable(folder, PairError), _progress("deals") as show:
+        result = play.run(config, folder, workers or 1, show)
     if as_json:
         _print_json(result)
     else:
@@ -918,19 +911,24 @@ def _duplicate(
             raise ValueError(f"{words[0]}: --duplicate is told who plays in words, not by a file")
         asked = play.plan(words, _game(rules or "sport_book"), boards or play.BOARDS, seed or 0)
         folder = out or Path("runs") / time.strftime("duplicate-%Y%m%d-%H%M%S")
-    with _stdout_kept(as_json):
-        try:
-            with _progress("boards") as show:
-                result = play.run(asked, folder, show)
-        except AgentError as error:
-            raise typer.TyperException(f"{error}; once it is mended: domino tournament --resume {folder}") from error
-        except KeyboardInterrupt:
-            print(f"interrupted; go on with: domino tournament --resume {folder}", file=sys.stderr)
-            raise
+    with _stdout_kept(as_json), _resumable(folder, AgentError), _progress("boards") as show:
+        result = play.run(asked, folder, show)
     if as_json:
         _print_json(result)
     else:
         _show_duplicate(result)
+
+
+@contextlib.contextmanager
+def _resumable(folder: Path, failure: type[Exception]) -> Iterator[None]:
+    """Says how to go on with a tournament that a player's failure or a Ctrl-C breaks off."""
+    try:
+        yield
+    except failure as error:
+        raise typer.TyperException(f"{error}; once it is mended: domino tournament --resume {folder}") from error
+    except KeyboardInterrupt:
+        print(f"interrupted; go on with: domino tournament --resume {folder}", file=sys.stderr)
+        raise
 
 
 def _leaves(text: str) -> tuple[str, int]:

@@ -29,10 +29,10 @@ import numpy.typing as npt
 from agents.base import Agent, Decisions, make_agent
 from domino_env.rules import Rules, get_rules
 from experiments.evaluate import Result, evaluate
-from experiments.files import write_whole
+from experiments.files import locked, read_record, write_whole
 from experiments.nash import mixture
 from experiments.ratings import rate
-from experiments.tournament import locked, networks, same_networks, squads_of
+from experiments.tournament import ANOTHER, networks, same_networks, squads_of
 
 BOARDS = 1000
 HEAD, TABLE, SHEET, PICTURE, MATCHES = "duplicate.json", "table.json", "table.csv", "matrix.png", "matches"
@@ -193,12 +193,7 @@ def load(folder: str | Path) -> Plan:
     path = Path(folder) / HEAD
     if not path.is_file():
         raise ValueError(f"{folder} holds no duplicate tournament: there is no {HEAD} in it")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON: {error}") from None
-    if not isinstance(data, dict) or data.get("record") != _KIND or data.get("version") != _VERSION:
-        raise ValueError(f"{path} is no {_KIND} of version {_VERSION}")
+    data = read_record(path, _KIND, _VERSION)
     try:
         sides = {str(name): (str(first), str(second)) for name, (first, second) in data["sides"].items()}
         found = {str(folder): str(digest) for folder, digest in data["networks"].items()}
@@ -270,7 +265,7 @@ def run(asked: Plan, folder: str | Path, progress: Show | None = None) -> dict[s
     folder = Path(folder)
     _claim(folder, asked)
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    with locked(folder, ANOTHER):
         _claim(folder, asked)
         (folder / MATCHES).mkdir(exist_ok=True)
         for left in (*folder.glob(".*.part"), *(folder / MATCHES).glob(".*.part")):  # of a run that was killed

@@ -141,16 +141,8 @@ class Late:
         answer = np.zeros(len(batch), np.int64)
         for agent, rows in ((self.early, np.flatnonzero(~late)), (self.late, np.flatnonzero(late))):
             if len(rows):
-                answer[rows] = agent.act(_rows(batch, rows))
+                answer[rows] = agent.act(batch.take(rows))
         return answer
-
-
-def _rows(batch: Decisions, rows: Ints) -> Decisions:
-    history = None if batch.history is None else batch.history[rows]
-    rng: Any = batch.rng
-    if hasattr(rng, "take"):
-        rng = rng.take(rows)
-    return Decisions(batch.obs[rows], batch.mask[rows], batch.seat[rows], history, rng, None, batch.rules)
 
 
 class Dominoes:

@@ -10,7 +10,6 @@ what was broken off is resumed, and a job that failed is tried again.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -34,7 +33,8 @@ from experiments import config as configs
 from experiments.config import ConfigError
 from experiments.evaluate import evaluate
 from experiments.exploit import exploit
-from experiments.files import write_whole
+from experiments.files import locked, write_whole
+from experiments.signals import handled
 from experiments.train import load_config, train
 
 Say = Callable[[str], None]
@@ -45,6 +45,8 @@ Watch = Callable[[str], contextlib.AbstractContextManager[Show | None]]
 _FILE, _KIND, _VERSION = "sweep.json", "domino sweep", 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=,+-]{0,99}")
 _OWN = ("seed", "runs_dir")  # keys of a run that the sweep sets
+#: Beside whom none is written to a folder; its runs hold the lock too, should they outlive us.
+_ANOTHER = "another sweep, or by runs of one that was killed; wait for them, or write elsewhere by --out"
 
 # -- what is asked for ------------------------------------------------------------------------------------------------
 
@@ -362,23 +364,6 @@ def _claim(folder: Path, plan: Plan) -> None:
                 )
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[int]:
-    """Nobody else writes this sweep meanwhile; yields the lock, which its runs hold too, should they outlive us."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"{folder} is being written by another sweep, or by runs of one that was killed; wait for them, or "
-                "write elsewhere by --out"
-            ) from None
-        yield handle
-    finally:
-        os.close(handle)
-
-
 # -- jobs -------------------------------------------------------------------------------------------------------------
 
 
@@ -628,15 +613,8 @@ def _polite() -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    try:
-        before = signal.signal(signal.SIGTERM, handle)
-    except ValueError:  # not the main thread: signals go elsewhere
+    with handled(handle, signal.SIGTERM):
         yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # -- a whole sweep ----------------------------------------------------------------------------------------------------
@@ -674,7 +652,7 @@ def run(
         raise ValueError(f"jobs={jobs!r} must be a whole number in 1..1024")
     _claim(folder, plan)
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder) as lock, _polite():
+    with locked(folder, _ANOTHER) as lock, _polite():
         _claim(folder, plan)
         _write_head(folder, plan)
         sweep = _Sweep(plan, folder, say)

@@ -17,7 +17,6 @@ more (J1), nor does one that left (J6): what they have not played is void for al
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -38,7 +37,7 @@ from domino_env.judge import LADDER, Fixture, matches_left, withdraw as withdraw
 from domino_env.match import FOUR, Header, draw_numbers, draw_tiles, seat_by_numbers, seat_by_tiles
 from domino_env.rules import PRESETS, Rules, get_rules
 from experiments import config as configs
-from experiments.files import write_whole
+from experiments.files import locked, read_record, write_whole
 from experiments.pairing import Pairing, circle, swiss
 from experiments.ratings import Rating, rate
 from experiments.tables import GRACE, Sheet, Table, Workers
@@ -48,6 +47,7 @@ WIN, TIE = 2, 1  # match points
 CONFIDENCE = 0.95
 _KIND, _VERSION = "domino tournament", 1
 _FILE, _RECORDS = "tournament.json", "records"
+ANOTHER = "another tournament; wait for it, or write elsewhere"  # beside which none is written to a folder
 _MATCH_BITS, _DEAL_BITS = 12, 16  # of the number of a board: round, match, deal
 _REMOVED = len(LADDER) - 1  # J1: the warning that removes a pair
 
@@ -573,12 +573,7 @@ def load(folder: str | Path) -> Config:
     path = Path(folder) / _FILE
     if not path.is_file():
         raise ValueError(f"{folder} holds no tournament: there is no {_FILE} in it")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON: {error}") from None
-    if not isinstance(data, dict) or data.get("record") != _KIND or data.get("version") != _VERSION:
-        raise ValueError(f"{path} is no {_KIND} of version {_VERSION}")
+    data = read_record(path, _KIND, _VERSION)
     known = {field.name for field in fields(Config)}
     saved = {key: value for key, value in data.items() if key in known}
     config = configs.load(None, [], Config, saved=saved, source=str(path))
@@ -587,22 +582,6 @@ def load(folder: str | Path) -> Config:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return config
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Nobody else writes this tournament meanwhile; a lock goes with its process, however that ends."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"{folder} is being written by another tournament; wait for it, or write elsewhere"
-            ) from None
-        yield
-    finally:
-        os.close(handle)
 
 
 def _wait_for_workers(records: Path) -> None:
@@ -673,7 +652,7 @@ def run(
         raise ValueError(f"workers={workers!r} must be a whole number in 1..1024")
     _claim(folder, config)
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    with locked(folder, ANOTHER):
         _claim(folder, config)
         (folder / _RECORDS).mkdir(exist_ok=True)
         _wait_for_workers(folder / _RECORDS)

@@ -32,6 +32,7 @@ from agents.checkpoint import CheckpointError
 from agents.search.losses import check as check_solver
 from domino_env.deals import Streams
 from domino_env.engine import make_engine
+from domino_env.rules import describe_rules
 from domino_env.words import rates
 from experiments import config as configs
 from experiments.config import ConfigError
@@ -39,6 +40,7 @@ from experiments.curve import draw_curve
 from experiments.evaluate import Result, evaluate
 from experiments.files import write_whole
 from experiments.metrics import Metrics, opponent_tag, run_folder
+from experiments.signals import handled
 
 #: Seeds of the duplicate boards: those of the end are never looked at on the way.
 WAY_BOARDS, END_BOARDS = 1, 2
@@ -206,7 +208,7 @@ class _Run:
         state = {
             "algorithm": config.algorithm,
             "config": configs.as_dict(config),
-            "rules": checkpoint.describe_rules(trainer.rules),
+            "rules": describe_rules(trainer.rules),
             "policy": trainer.describe(),
             "counters": trainer.counters(),
             # All chance of update n follows from these two numbers: no generator has a state of its own.
@@ -233,16 +235,8 @@ class _Run:
                 raise KeyboardInterrupt
             self.stop = True
 
-        try:
-            before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:  # not the main thread: signals go elsewhere
+        with handled(handle, signal.SIGINT, signal.SIGTERM):
             yield
-            return
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     @contextlib.contextmanager
     def undisturbed(self) -> Iterator[None]:

@@ -1,5 +1,7 @@
 """What holds for every algorithm: its deals are all different, and a run that starts from another has its networks."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,11 @@ import pytest
 import torch
 
 from agents import checkpoint
-from agents.algorithms import BaseTrainer, config_class, make_trainer
+from agents.algorithms import ALGORITHMS, BaseTrainer, config_class, make_trainer
 from domino_env.line import LineEngine
+from domino_env.rules import describe_rules
 
+ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {
     "hidden": [16], "opponents": [], "dd_loss_boards": 0, "precision": "float32", "threads": 1, "total_updates": 6,
 }  # fmt: skip
@@ -66,7 +70,7 @@ def test_b28_no_two_parts_and_no_two_updates_play_the_same_deals(
 def test_a_run_that_starts_from_another_computes_with_its_networks(algorithm: str, tmp_path: Path) -> None:
     """Also in bfloat16, where what computes is a copy; and the optimisers begin anew."""
     first, second = (trainer_of(algorithm, precision="bf16", seed=seed) for seed in (1, 2))
-    state = {"rules": checkpoint.describe_rules(first.rules)}
+    state = {"rules": describe_rules(first.rules)}
     checkpoint.begin(second, checkpoint.save(tmp_path, 1, first.model(), first.optimizer(), state))
     for name, tensor in second.model().items():
         assert torch.equal(tensor, first.model()[name]), name
@@ -95,3 +99,14 @@ def test_where_all_other_actions_end_the_deal_the_critic_is_not_asked() -> None:
         for _ in range(3):
             assert np.isfinite(trainer.update()["losses/policy_loss"])  # type: ignore[arg-type]
         trainer.close()
+
+
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "imitation"])
+def test_only_imitation_needs_the_extra_export(algorithm: str) -> None:
+    """Its loss serves others too, and its reader of Parquet files must not come along with it."""
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        f"from agents.algorithms import config_class; print(config_class({algorithm!r}).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and "Config" in done.stdout, done.stderr

@@ -1,5 +1,6 @@
 """The registry of agents, and the question they are asked."""
 
+import dataclasses
 import subprocess
 import sys
 import types
@@ -200,3 +201,20 @@ experiments.evaluate.evaluate("club", "greedy", boards=2)
 assert "agents.search.position" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_some_of_the_decisions_have_everything_of_theirs() -> None:
+    engine = make_engine("sport_book", 6, seed=1)
+    for _ in range(5):
+        engine.step(engine.legal().argmax(axis=1))
+    batch = decide(engine, make_agent("cheat"), Streams.of(3, np.arange(6)), key=np.arange(6))
+    batch = dataclasses.replace(batch, history=engine.history())
+    for rows in (np.array([4, 1]), np.arange(6) == 2):
+        some = batch.take(rows)
+        for name in ("obs", "mask", "seat", "history", "key"):
+            assert np.array_equal(getattr(some, name), getattr(batch, name)[rows])
+        assert some.table is not None and np.array_equal(some.table.hands, engine.hands()[rows])
+        assert np.array_equal(some.rng.random(len(some)), Streams.of(3, np.arange(6)).random(6)[rows])
+        assert some.rules == engine.rules
+    drawn = np.random.default_rng(0)
+    assert dataclasses.replace(batch, rng=drawn, history=None).take(np.array([0])).rng is drawn

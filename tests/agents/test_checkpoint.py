@@ -15,11 +15,12 @@ import torch
 
 from agents import checkpoint, make_agent
 from agents.base import decide
-from agents.checkpoint import CheckpointError, describe_rules, fill, load, load_policy, resolve, resume, save, slim
+from agents.checkpoint import CheckpointError, fill, load, load_policy, resolve, resume, save, slim
 from agents.networks import input_bits, make_actor
 from domino_env import get_rules, make_engine
 from domino_env.decisions import Decisions
 from domino_env.observation import layout_of
+from domino_env.rules import describe_rules
 
 RULES = get_rules("sport_book")
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]

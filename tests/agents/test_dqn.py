@@ -24,6 +24,7 @@ from agents.dqn import (
 from agents.networks import to_bits
 from agents.rollout import Tally
 from domino_env import get_rules, make_engine
+from domino_env.rules import describe_rules
 from experiments.config import find
 from experiments.train import load_config, train
 
@@ -336,7 +337,7 @@ def test_chances_of_other_hands_are_of_points_too() -> None:
 @pytest.mark.parametrize("temperature", [0, -1, "warm", True, None, float("inf")])
 def test_a_checkpoint_of_another_temperature_is_refused(temperature: Any, tmp_path: Path) -> None:
     trainer = small()
-    rules = checkpoint.describe_rules(trainer.rules)
+    rules = describe_rules(trainer.rules)
     state = {"rules": rules, "policy": trainer.describe() | {"temperature": temperature}}
     folder = checkpoint.save(tmp_path, 1, trainer.model(), trainer.optimizer(), state)
     with pytest.raises(checkpoint.CheckpointError, match=r"temperature=.*; it is a number above 0"):

@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from agents.algorithms import make_trainer
 from agents.checkpoint import CheckpointError, load_policy
 from agents.dataset import read, read_manifest
-from agents.imitation import ImitationConfig, Trainer, held_out, imitation_loss, soft_targets
+from agents.imitation import ImitationConfig, Trainer, held_out
 from agents.networks import straighten
+from agents.targets import imitation_loss, soft_targets
 from experiments import cli
 from experiments.config import find, load
 from experiments.export import export, imitate

@@ -10,7 +10,8 @@ import torch
 from agents import checkpoint
 from agents.base import decide
 from agents.networks import MaskedCategorical, to_bits, to_mask
-from agents.nfsp import NFSPConfig, Trainer, imitation
+from agents.nfsp import NFSPConfig, Trainer
+from agents.targets import imitation_loss
 from domino_env import make_engine
 from experiments.config import find
 from experiments.train import load_config, train
@@ -66,10 +67,10 @@ def test_imitation_on_numbers_worked_by_hand() -> None:
     """Probabilities 1/4 and 3/4 of two legal actions, then one of three alike; an illegal one counts nowhere."""
     logits = torch.tensor([[0.0, np.log(3.0), 50.0], [2.0, 2.0, 2.0]])
     mask = torch.tensor([[True, True, False], [True, True, True]])
-    result = imitation(logits, mask, torch.tensor([0, 2]))
-    assert result.loss.item() == pytest.approx((np.log(4) + np.log(3)) / 2)
+    loss, grad = imitation_loss(logits, mask, torch.tensor([0, 2]))
+    assert loss.item() == pytest.approx((np.log(4) + np.log(3)) / 2)
     want = torch.tensor([[-0.75, 0.75, 0.0], [1 / 3, 1 / 3, -2 / 3]]) / 2
-    assert torch.allclose(result.grad, want, atol=1e-6)
+    assert torch.allclose(grad, want, atol=1e-6)
 
 
 def test_imitation_is_what_autograd_says() -> None:
@@ -80,8 +81,8 @@ def test_imitation_is_what_autograd_says() -> None:
     action = MaskedCategorical(logits, mask).sample(torch.rand(200, generator=draw))
     loss = -MaskedCategorical(logits, mask).log_prob(action).mean()
     (want,) = torch.autograd.grad(loss, logits)
-    got = imitation(logits.detach(), mask, action)
-    assert torch.allclose(got.grad, want, atol=1e-8) and got.loss.item() == pytest.approx(loss.item())
+    found, gradient = imitation_loss(logits.detach(), mask, action)
+    assert torch.allclose(gradient, want, atol=1e-8) and found.item() == pytest.approx(loss.item())
 
 
 # -- who plays how ---------------------------------------------------------------------------------------------------

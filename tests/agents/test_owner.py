@@ -13,12 +13,13 @@ import torch.nn.functional as F
 
 from agents.base import decide
 from agents.buffers import join
-from agents.checkpoint import CheckpointError, describe_rules, load_policy, save
+from agents.checkpoint import CheckpointError, load_policy, save
 from agents.networks import ILLEGAL, straighten, to_bits
 from agents.owner import Possible, held, load_owners, owner_loss, owners_of
 from agents.ppo import PPOConfig, Trainer
 from domino_env import get_rules, make_engine
 from domino_env.line import LineEngine
+from domino_env.rules import describe_rules
 from domino_env.tiles import tile_index
 from experiments.config import ConfigError
 from experiments.train import train

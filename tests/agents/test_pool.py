@@ -15,13 +15,13 @@ from scipy import stats
 from agents import base
 from agents.base import Decisions
 from agents.buffers import Rollout, join
-from agents.checkpoint import describe_rules, load as load_checkpoint, resolve, save
+from agents.checkpoint import load as load_checkpoint, resolve, save
 from agents.pool import AGAINST, PAST, WITH, Past, Pool, PoolConfig, ask, prioritised
 from agents.ppo import PPOConfig, Trainer
 from agents.rollout import SELF, Played, Seating
 from domino_env import get_rules, make_engine
 from domino_env.deals import Streams
-from domino_env.rules import Rules
+from domino_env.rules import Rules, describe_rules
 from experiments.config import ConfigError, find, load
 from experiments.metrics import check_tag
 from experiments.train import train

@@ -24,6 +24,9 @@ LEARNING = (
     "pool",
     "ppo",
     "recurrent",
+    "rollout",
+    "targets",
+    "tasks",
 )
 
 

@@ -25,13 +25,14 @@ from typer.testing import CliRunner
 
 from agents import base
 from agents.base import Decisions, make_agent, register_agent
-from agents.checkpoint import describe_rules, save
+from agents.checkpoint import save
 from agents.networks import make_actor
 from domino_env import PRESETS, get_rules, make_engine, match
 from domino_env.deals import parse_deal
 from domino_env.observation import layout_of
 from domino_env.render import words as catalogue
 from domino_env.render.line import story_of
+from domino_env.rules import describe_rules
 from domino_env.tiles import tile_name
 from experiments import cli, play
 from experiments.replay import play as replayed

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from agents.checkpoint import CheckpointError, describe_rules, load_critic, save
+from agents.checkpoint import CheckpointError, load_critic, save
 from agents.networks import CentralCritic
 from agents.ppo import PPOConfig, Trainer
 from domino_env import get_rules
 from domino_env.line import LineEngine
+from domino_env.rules import describe_rules
 
 
 def trained(**changes: Any) -> Trainer:

@@ -116,21 +116,27 @@ def test_an_outlook_is_made_of_its_worlds() -> None:
     assert (outlook.ess == 20).all() and not outlook.fell_back.any()
 
 
+def scrambled(engine, rng):
+    """The same tables with the tiles that the mover does not see dealt anew, consistently with nothing at all."""
+    hands, mover = engine.hands(), engine.to_move()
+    for row, mine in enumerate(mover):
+        seats = [seat for seat in range(4) if seat != mine]
+        tiles = rng.permutation([t for seat in seats for t in range(28) if hands[row, seat] >> t & 1])
+        sizes = [int(hands[row, seat]).bit_count() for seat in seats]
+        for seat, part in zip(seats, np.split(tiles, np.cumsum(sizes)[:-1]), strict=True):
+            hands[row, seat] = mask_of(part.tolist())
+    other = imagine(position_at(engine), np.arange(engine.num_envs), hands)
+    assert (engine.hands() != other.hands()).any(axis=1).mean() > 0.9
+    return other
+
+
 def test_no_world_depends_on_what_the_seat_cannot_see() -> None:
     """The hidden tiles are dealt anew, consistently with nothing at all; not a decision changes."""
     rng = np.random.default_rng(6)
     answered = 0
     for plies in (2, 6, 10, 14, 18):
         engine = with_choice(played(BOOK, 4 * plies, plies, seed=plies))
-        hands, mover = engine.hands(), engine.to_move()
-        for row, mine in enumerate(mover):
-            seats = [seat for seat in range(4) if seat != mine]
-            tiles = rng.permutation([t for seat in seats for t in range(28) if hands[row, seat] >> t & 1])
-            sizes = [int(hands[row, seat]).bit_count() for seat in seats]
-            for seat, part in zip(seats, np.split(tiles, np.cumsum(sizes)[:-1]), strict=True):
-                hands[row, seat] = mask_of(part.tolist())
-        other = imagine(position_at(engine), np.arange(engine.num_envs), hands)
-        assert (engine.hands() != other.hands()).any(axis=1).mean() > 0.9
+        other = scrambled(engine, rng)
         for name in (PLAIN, WEIGHED, f"{WEIGHED},floor=0.3,temperature=0.5"):
             agent = make_agent(name)
             first, second = ask(agent, engine), ask(agent, other)
