@@ -1,6 +1,6 @@
 """Who plays: rule players, searchers and learned policies. Imports `domino_env`, never `experiments`."""
 
-from agents import baselines, counter, memory, search  # the players that come with the house; each registers itself
+from agents import baselines, champion, counter, memory, search  # the house's players; each registers itself
 from agents.base import Agent, Decisions, Table, decide, list_agents, make_agent, register_agent
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "Decisions",
     "Table",
     "baselines",
+    "champion",
     "counter",
     "decide",
     "list_agents",

@@ -1,7 +1,7 @@
 """The trained players that come along: `champion`, a network, and `champion-search`, which looks ahead with it.
 
-Their checkpoint lies beside this file: the networks of a run of configs/champion.yaml, without what only training
-needs. README.md says how long it was trained, and how strong it is.
+Their checkpoint lies beside this file: the networks of a run of configs/ppo.yaml, seed 1, without what only training
+needs (`agents.checkpoint.slim`). README.md says on what machine it was trained, and how strong it is.
 """
 
 from __future__ import annotations
