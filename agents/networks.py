@@ -581,6 +581,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _padded(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """The rows, and rows of 0 behind them: `count` in all."""
+    rows = np.zeros((count, *values.shape[1:]), values.dtype)
+    rows[: len(values)] = values
+    return rows
+
+
 class Policy:
     """The agent that a policy network is. It plays the likeliest action, or samples one from `batch.rng`.
 
@@ -658,41 +665,75 @@ class Policy:
         Returns:
             (E,) float32.
         """
-        asked, _, flipped = straighten(obs, np.zeros(len(obs), np.uint64), self.layout)
-        past = self.past(history, "the history")
-        asked = self.shown(asked, past, unpack(obs)[:, self.layout.slices["leader"]])
-        turned = flipped[which]
-        size, count = self.BLOCK, -(-len(which) // self.BLOCK) * self.BLOCK
-        device = next(self.actor.parameters()).device
-
-        def padded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            rows = np.zeros((count, *values.shape[1:]), values.dtype)
-            rows[: len(values)] = values
-            return rows
-
-        place = torch.from_numpy(padded(which)).to(device)
-        own = to_bits(padded(hands).astype("<u4").view(np.uint8).reshape(-1, 4), torch.float32, device)[:, :NUM_TILES]
-        mask = to_mask(padded(exchanged(legal, turned)), self.rules.num_actions, device)
-        action = torch.from_numpy(padded(mirrored(actions, turned))).to(device)[:, None]
-        seen = np.zeros((-(-len(asked) // 32) * 32, asked.shape[1]), np.uint8)
-        seen[: len(asked)] = asked
-        actor: Any = self.actor
+        asked, turned = self._public(obs, history)
+        count = -(-len(which) // self.BLOCK) * self.BLOCK
+        action = torch.from_numpy(_padded(mirrored(actions, turned[which]), count))[:, None]
         found = [torch.zeros(0, 1)]
+        for place, p in self._imagined(asked, which, hands, exchanged(legal, turned[which])):
+            if certain:
+                p = F.one_hot(p.argmax(1), p.shape[1]).float()
+            found.append(p.gather(1, action[place]))
+        return cast(npt.NDArray[np.float32], torch.cat(found)[: len(which), 0].numpy())
+
+    def answers(
+        self,
+        obs: npt.NDArray[np.uint8],
+        history: npt.NDArray[np.int16] | None,
+        which: npt.NDArray[np.int64],
+        hands: npt.NDArray[np.uint32],
+        legal: npt.NDArray[np.uint64],
+        certain: bool = False,
+    ) -> npt.NDArray[np.float32]:
+        """All that it might play with other own hands: (E, actions) float32 probabilities, exactly 0 for illegal ones.
+
+        Arguments as of `chances`.
+        """
+        asked, turned = self._public(obs, history)
+        found = [torch.zeros(0, self.rules.num_actions)]
+        for _, p in self._imagined(asked, which, hands, exchanged(legal, turned[which])):
+            found.append(F.one_hot(p.argmax(1), p.shape[1]).float() if certain else p)
+        return mirrored_columns(torch.cat(found)[: len(which)].numpy(), turned[which])
+
+    def _public(
+        self, obs: npt.NDArray[np.uint8], history: npt.NDArray[np.int16] | None
+    ) -> tuple[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int16]], npt.NDArray[np.bool_]]:
+        """What the network reads of packed observations and of their past, and which of them were turned for it."""
+        asked, _, turned = straighten(obs, np.zeros(len(obs), np.uint64), self.layout)
+        past = self.past(history, "the history")
+        return (self.shown(asked, past, unpack(obs)[:, self.layout.slices["leader"]]), past), turned
+
+    def _imagined(
+        self,
+        asked: tuple[npt.NDArray[np.uint8], npt.NDArray[np.int16]],
+        which: npt.NDArray[np.int64],
+        hands: npt.NDArray[np.uint32],
+        legal: npt.NDArray[np.uint64],
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Blocks of `BLOCK` questions, the last filled up: where they lie, and (BLOCK, actions) probabilities.
+
+        Args:
+            asked: of `_public`; which, hands, legal: as of `chances`, the legal actions turned as the observations are.
+        """
+        seen, past = asked
+        size, count = self.BLOCK, -(-len(which) // self.BLOCK) * self.BLOCK
+        actor: Any = self.actor
+        device = next(self.actor.parameters()).device
+        place = torch.from_numpy(_padded(which, count)).to(device)
+        packed = _padded(hands, count).astype("<u4").view(np.uint8).reshape(-1, 4)
+        own = to_bits(packed, torch.float32, device)[:, :NUM_TILES]
+        mask = to_mask(_padded(legal, count), self.rules.num_actions, device)
         with _one_thread(), torch.inference_mode():
-            shown = to_bits(seen, torch.float32, device)
+            shown = to_bits(_padded(seen, -(-len(seen) // 32) * 32), torch.float32, device)
             if self.memory is not None:
-                shown = torch.cat([shown, self.memory.recall(past, len(seen))], 1)
-            parts = shown.split(32)
-            public = torch.cat([actor.public(part) for part in parts]) if len(seen) else torch.zeros(0)
-            for i in range(0, count, size):
-                block = slice(i, i + size)
+                shown = torch.cat([shown, self.memory.recall(past, len(shown))], 1)
+            public = torch.cat([actor.public(part) for part in shown.split(32)]) if len(seen) else torch.zeros(0)
+        for i in range(0, count, size):
+            block = slice(i, i + size)
+            with _one_thread(), torch.inference_mode():
                 private = actor.private(own[block].contiguous())
                 logits = actor.join(public.index_select(0, place[block]), private) / self.temperature
-                p = F.softmax(torch.where(mask[block], logits, ILLEGAL), 1)
-                if certain:
-                    p = F.one_hot(p.argmax(1), p.shape[1]).float()
-                found.append(p.gather(1, action[block]).cpu())
-            return cast(npt.NDArray[np.float32], torch.cat(found)[: len(which), 0].numpy())
+                p = F.softmax(torch.where(mask[block], logits, ILLEGAL), 1).cpu()
+            yield block, p
 
     def shown(
         self, obs: npt.NDArray[np.uint8], history: npt.NDArray[np.int16], leader: npt.NDArray[np.uint8]

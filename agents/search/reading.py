@@ -64,8 +64,9 @@ class AsPlayed:
         self.agent = agent
         self.name = agent.name
         self.needs_history = getattr(agent, "needs_history", False)
-        if hasattr(agent, "chances"):  # a network is asked about many hands at a fraction of the cost
-            self.chances = functools.partial(agent.chances, certain=True)
+        for name in ("chances", "answers"):  # a network is asked about many hands at a fraction of the cost
+            if hasattr(agent, name):
+                setattr(self, name, functools.partial(getattr(agent, name), certain=True))
 
     def check(self, rules: Rules) -> None:
         """Refuse a game that the agent does not play, by a ValueError."""
