@@ -142,7 +142,7 @@ def play(
         parts.append(part)
         if progress is not None:
             progress(begin + count, deals)
-    moments = _joined(parts)
+    moments = joined(parts)
     if each is not None and len(moments):
         draw = np.random.default_rng([seed, 5]).random(len(moments))
         order = np.lexsort([draw, moments.deal])
@@ -166,7 +166,7 @@ def _play(
         actions = engine.legal().argmax(axis=1).astype(np.int64)
         mover, plies = engine.to_move(), engine.plies()
         free = engine.legal_count() > 1
-        streams = Streams.of(seed, (start + live) * _PLIES + plies)
+        streams = chance_of(seed, start + live, plies)
         for key, agent in names.items():
             mine = np.array([id(one) == key for one in table])
             rows = np.flatnonzero(free & mine[mover])
@@ -194,11 +194,16 @@ def _play(
             live = live[~done]
             if len(live):
                 engine = engine.take(~done)
-    moments = _joined([Moments(*part) for part in parts])
+    moments = joined([Moments(*part) for part in parts])
     return moments.take(np.lexsort([moments.ply, moments.deal])), points
 
 
-def _joined(parts: Sequence[Moments]) -> Moments:
+def chance_of(seed: int, deal: Ints, ply: Ints) -> Streams:
+    """The chance with which a record's decisions were made: a player that is asked again with it plays the same."""
+    return Streams.of(seed, deal * _PLIES + ply)
+
+
+def joined(parts: Sequence[Moments]) -> Moments:
     """All of them, one after the other; of at least one part."""
     positions = [part.position for part in parts]
     fields: dict[str, Any] = {
