@@ -20,6 +20,9 @@ asked twice with the same chance, and only whether they play the same is seen.
 * physical: the same with the deaf twin as listener: through the board alone;
 * informational = sum of p(a) KL(pi_i(. | after a) || its deaf twin there): what it hears, the move a included.
 
+The last is all that the twin does not hear. With one that hears nobody, the speaker is charged with what others told the
+listener; what is its own shows with a twin that is deaf to it alone.
+
 The total is no communication: it is large where nobody listens. Nor is it the sum of the other two. Given all hands, p
 is known; in the mean over deals the informational part is that under the listener's forecast of a, too, for what stands
 behind the sum hangs on public things and on the listener's hand. Code that was published with the measure takes a mean

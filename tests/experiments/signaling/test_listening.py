@@ -276,3 +276,10 @@ def test_refusals(loud: Any) -> None:
         listening(loud, agent, agent, seats=[7])
     none = influences(loud.table, moments.take(np.zeros(0, int)), agent, agent)
     assert len(none.total) == 0
+
+
+def test_influence__is_the_speakers_own_with_a_twin_that_is_deaf_to_it(loud: Any) -> None:
+    """The left opponent listens to its own partner, not to the speaker: only the twin that hears nobody shows bits."""
+    agent, names = loud.table[0], twins(loud.table[0].name)
+    found = {who: influences(loud.table, loud.moments, agent, make_agent(name), 1) for who, name in names.items()}
+    assert not found["opponents"].informational.any() and found["all"].informational.mean() > 0.05
