@@ -20,14 +20,14 @@ asked twice with the same chance, and only whether they play the same is seen.
 * physical: the same with the deaf twin as listener: through the board alone;
 * informational = sum of p(a) KL(pi_i(. | after a) || its deaf twin there): what it hears, the move a included.
 
-The last is all that the twin does not hear. With one that hears nobody, the speaker is charged with what others told the
-listener; what is its own shows with a twin that is deaf to it alone.
+The last is all that the twin does not hear. With one that hears nobody, the speaker is charged with what others told
+the listener; what is its own shows with a twin that is deaf to it alone.
 
 The total is no communication: it is large where nobody listens. Nor is it the sum of the other two. Given all hands, p
-is known; in the mean over deals the informational part is that under the listener's forecast of a, too, for what stands
-behind the sum hangs on public things and on the listener's hand. Code that was published with the measure takes a mean
-over the messages where the formula has a sum, which adds their logarithm to every figure: a listener that ignores them
-all scores log n there. Here it scores 0.
+is known. Where the listener moves next, the informational part is in the mean over deals that under its forecast of a,
+too: what stands behind the sum hangs on its hand and on what is public. Code that was published with the measure takes
+a mean over the messages where the formula has a sum, which adds their logarithm to every figure: a listener that
+ignores them all scores log n there. Here it scores 0.
 
 Where other seats move between speaker and listener they do so by their own policies and with the hands that they hold:
 a listener's answers are their mean over these moves, and what it hears is compared after each of them. A deal that ends
