@@ -90,7 +90,7 @@ def straighten(
     words = obs.view("<u4").copy()
     ends = words[:, place.start // 32] >> np.uint32(place.start % 32)
     left, right = ends & np.uint32((1 << suits) - 1), ends >> np.uint32(suits) & np.uint32((1 << suits) - 1)
-    flipped = left > right if always or not layout.labelled else np.zeros(len(words), np.bool_)
+    flipped = (left > right) & (always or not layout.labelled)
     swap = (left ^ right) * flipped
     words[:, place.start // 32] ^= (swap | swap << np.uint32(suits)) << np.uint32(place.start % 32)
     if (grown := layout.slices.get("grown")) is not None:

@@ -74,9 +74,9 @@ def test_figures_are_those_of_all_deals_one_by_one(monkeypatch: pytest.MonkeyPat
         hidden = tiles_of(int(view.hidden[0]))
         sizes = [int(view.sizes[0, other]) for other in others]
         for first in itertools.combinations(hidden, sizes[0]):
-            rest = [tile for tile in hidden if tile not in first]
+            rest = tuple(tile for tile in hidden if tile not in first)
             for second in itertools.combinations(rest, sizes[1]):
-                for third in itertools.combinations([tile for tile in rest if tile not in second], sizes[2]):
+                for third in itertools.combinations(tuple(tile for tile in rest if tile not in second), sizes[2]):
                     hands = [0, 0, 0, 0]
                     hands[int(view.viewer[0])] = int(view.own[0])
                     for other, held in zip(others, (first, second, third)):
@@ -96,9 +96,9 @@ def test_figures_are_those_of_all_deals_one_by_one(monkeypatch: pytest.MonkeyPat
             label = "belief_entropy" if name == "true" else "belief_entropy_rules"
             sums[label].append(float(-(p * np.log2(p)).sum()))
             if name == "true":
-                held = [hand for hand, share in mass.items() if share > 0]
-                tables = np.array([every[every[:, seat] == hand][0] for hand in held])
-                engine = imagine(view, np.zeros(len(held), np.int64), tables)
+                likely = [hand for hand, share in mass.items() if share > 0]
+                tables = np.array([every[every[:, seat] == hand][0] for hand in likely])
+                engine = imagine(view, np.zeros(len(likely), np.int64), tables)
                 says = policy.probabilities(decide(engine, policy)).astype(np.float64)
                 mean = p @ says
 
