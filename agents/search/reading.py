@@ -541,7 +541,7 @@ class ExactBelief(ReadBelief):
         names, share = name, self._share[mine]
         if not (name[1:] > name[:-1]).all():  # several cases of a row, before the lead
             names, back = np.unique(name, return_inverse=True)
-            share = np.bincount(back, share, minlength=len(names))
+            share = cast(Floats, np.bincount(back, share, minlength=len(names)))
         return names >> NUM_TILES, (names & ALL_TILES).astype(np.uint32), share
 
     def sample(self, worlds: int, keys: Bits, start: int = 0) -> Masks:

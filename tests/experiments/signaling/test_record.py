@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from agents import make_agent
+from agents.base import decide
 from agents.search.asking import answers
 from agents.search.beliefs import RulesBelief
+from agents.search.position import imagine
+from domino_env.rules import get_rules
 from experiments.signaling.record import play, seated
 
 
@@ -50,6 +53,39 @@ def test_answers__are_what_the_player_says(name):
     assert (told[np.arange(len(own)), own.action] > 0).all()
     if name != "random":
         assert (told.argmax(axis=1) == own.action).all()
+
+
+@pytest.mark.parametrize("kind", ["mlp", "public_private"])
+def test_answers__of_networks_are_their_probabilities(kind):
+    """A network works out once what all see; with the hand that the mover held it answers what it says at the table."""
+    torch = pytest.importorskip("torch")
+    networks = pytest.importorskip("agents.networks")
+    rules = get_rules("sport_book")
+    actor = networks.make_actor(kind, rules, [32, 32], torch.Generator().manual_seed(1), False, choices=True)
+    with torch.no_grad():
+        actor.head.weight.mul_(200)  # a fresh network's preferences are nearly equal
+    policy = networks.Policy(actor, rules, sample=True, choices=True)
+    moments = play(["club", policy], deals=10, seed=2).moments
+    rows = np.arange(len(moments))
+    said, legal = answers(moments.position, policy, rows, moments.hand())
+    engine = imagine(moments.position, rows, moments.hands)
+    asked = policy.probabilities(decide(engine, policy))
+    assert policy.needs_history and (legal == moments.legal).all()
+    assert (asked.max(axis=1) * np.bitwise_count(legal)).max() > 1.2  # far from all alike
+    assert np.abs(said - asked).max() < 1e-6
+    # Asked about hands that nobody holds, several of a row, too.
+    order = np.random.default_rng(1).permutation(np.repeat(rows, 2))
+    other = np.roll(moments.hands, 1, axis=1)[rows, moments.seat]
+    fits = np.bitwise_count(other) == np.bitwise_count(moments.hand())
+    order = order[fits[order]]
+    swapped = moments.hands.copy()
+    swapped[rows, moments.seat] = other
+    swapped[rows, (moments.seat - 1) % 4] = moments.hand()
+    some = np.flatnonzero(fits)
+    engine = imagine(moments.position.take(some), np.arange(len(some)), swapped[some])
+    asked = policy.probabilities(decide(engine, policy))
+    said, _ = answers(moments.position, policy, order, other[order])
+    assert len(some) > 10 and np.abs(said - asked[np.searchsorted(some, order)]).max() < 1e-6
 
 
 def test_answers__uniform_and_floor():
