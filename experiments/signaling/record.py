@@ -88,6 +88,7 @@ class Record:
     seed: int
     moments: Moments
     points: npt.NDArray[np.float64]  # (D, seats) rewards of each deal (S9)
+    turns: int = 0  # of all deals, with those that leave no choice; 0: not counted
 
 
 def seated(players: str | Agent | Sequence[str | Agent], rules: str | Rules) -> tuple[Agent, ...]:
@@ -135,11 +136,12 @@ def play(
         raise ValueError(f"deals={deals!r} and each={each!r} must be at least 1")
     table = seated(players, game)
     parts: list[Moments] = []
-    points = np.zeros((deals, game.seats))
+    points, turns = np.zeros((deals, game.seats)), 0
     for begin in range(0, deals, _BATCH):
         count = min(_BATCH, deals - begin)
-        part, points[begin : begin + count] = _play(table, game, seed, start + begin, count, tiles)
+        part, points[begin : begin + count], taken = _play(table, game, seed, start + begin, count, tiles)
         parts.append(part)
+        turns += taken
         if progress is not None:
             progress(begin + count, deals)
     moments = joined(parts)
@@ -148,20 +150,21 @@ def play(
         order = np.lexsort([draw, moments.deal])
         first = np.searchsorted(moments.deal[order], moments.deal[order])
         moments = moments.take(np.sort(order[np.arange(len(order)) - first < each]))
-    return Record(table, seed, moments, points)
+    return Record(table, seed, moments, points, turns)
 
 
 def _play(
     table: tuple[Agent, ...], game: Rules, seed: int, start: int, count: int, tiles: Collection[int] | None
-) -> tuple[Moments, npt.NDArray[np.float64]]:
-    """Play deals start .. start + count - 1; their decisions, and their rewards."""
+) -> tuple[Moments, npt.NDArray[np.float64], int]:
+    """Play deals start .. start + count - 1; their decisions, their rewards, and the number of turns."""
     engine: Any = make_engine(game, count, seed=0)
     engine.deal(*boards(game, seed, start, count))
-    points = np.zeros((count, game.seats))
+    points, turns = np.zeros((count, game.seats)), 0
     live = np.arange(count)
     names = {id(agent): agent for agent in table}
     parts: list[tuple[Any, ...]] = []
     while len(live):
+        turns += len(live)
         legal = engine.legal_bits()
         actions = engine.legal().argmax(axis=1).astype(np.int64)
         mover, plies = engine.to_move(), engine.plies()
@@ -195,7 +198,7 @@ def _play(
             if len(live):
                 engine = engine.take(~done)
     moments = joined([Moments(*part) for part in parts])
-    return moments.take(np.lexsort([moments.ply, moments.deal])), points
+    return moments.take(np.lexsort([moments.ply, moments.deal])), points, turns
 
 
 def chance_of(seed: int, deal: Ints, ply: Ints) -> Streams:
