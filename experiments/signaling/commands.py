@@ -554,7 +554,8 @@ def decode(
     options: dict[str, Any] = {"of": of, "targets": target or TARGETS, "seed": seed}
     options |= {"floor": one.reading_floor, "reference_floor": other.floor}
     with _working(as_json, "decisions") as show:
-        found = ask(record.moments, list(record.table), other.model, **options, progress=show)
+        reference_model: Any = other.model
+        found = ask(record.moments, list(record.table), reference_model, **options, progress=show)
     result = _head("decode", game, seed) | _who(one, other) | found.to_dict()
     _answer(result, sheets.of_decoding(found), as_json, _said(one, other))
 

@@ -137,7 +137,7 @@ def _inline(svg: str, prefix: str, words: str) -> str:
     svg = re.sub(r'\bid="', f'id="{prefix}', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}', svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{words}"', 1)
+    return svg.strip().replace("<svg", f'<svg role="img" aria-label="{words}"', 1)
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------

@@ -248,7 +248,14 @@ class _Work:
         self.player = self.players[0]
         self.tiles, self.all_tiles = tiles_for(game), tiles_for(game, every=True)
         crossed = 2.0 * len(players) ** 2 if len(players) > 2 else 0.0
-        weights = {"scoreboard": 1, "information": 25, "ladder": 22, "listening": 3, "value": 4, "decoding": 16}
+        weights: dict[str, float] = {
+            "scoreboard": 1,
+            "information": 25,
+            "ladder": 22,
+            "listening": 3,
+            "value": 4,
+            "decoding": 16,
+        }
         weights |= {"conventions": 40, "cross_play": 0.5 + crossed, "controls": 12}
         weights["channel"] = 8 if game.labelled_ends else 0.1
         self.steps = _Steps(weights, show)
@@ -439,7 +446,8 @@ def _ladder(work: _Work) -> Made:
         found.append(
             ladder.climb(
                 moments, work.record.table, work.reference.model, of=of, floor=work.player.reading_floor,
-                reference_floor=work.reference.floor, player=work.player.name, progress=work.steps.of("ladder", number / 3, 1 / 3),
+                reference_floor=work.reference.floor, player=work.player.name,
+                progress=work.steps.of("ladder", number / 3, 1 / 3),
             )
         )  # fmt: skip
 
@@ -493,6 +501,7 @@ def _information(work: _Work) -> Made:
     }
 
 
+_SHOWN = 10  # deals below which a point is not drawn
 _PLACE = {name: place for place, name in PLACES.items()}
 
 
@@ -519,7 +528,9 @@ def _listening(work: _Work) -> Made:
     def draw(figure: Any) -> None:
         ax = figure.subplots()
         for who, one in found.items():
-            _errors(ax, list(one.by_tiles), list(one.by_tiles.values()), f"without hearing {who}")
+            some = {tiles: value for tiles, value in one.by_tiles.items() if value.units >= _SHOWN}
+            label = {"all": "all others", "partner": "the partner", "opponents": "the opponents"}.get(who, who)
+            _errors(ax, list(some), list(some.values()), f"without hearing {label}")
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xlabel("tiles on the line")
         ax.set_ylabel("Listen, bits a decision")
@@ -588,7 +599,13 @@ def _conventions(work: _Work) -> Made:
         floor=floor, seed=work.seed, progress=work.steps.of("conventions"),
     )  # fmt: skip
     words = "how much likelier than by the rules a meaning is after the move; blue likelier, red less likely"
-    pictures = [drawn(words, (9.5, 7.5), lambda figure: found.draw(figure.subplots()))]
+
+    def draw(figure: Any) -> None:
+        ax = figure.subplots()
+        found.draw(ax)
+        ax.set_title("")
+
+    pictures = [drawn(words, (9.5, 7.5), draw)]
     notes = []
     if found.examples:
         texts = "; ".join(f"seat_{one.seat} lays {one.move}, {one.gap:+.2f} bits" for one in found.examples)
@@ -649,6 +666,8 @@ def crossed(found: CrossPlay) -> Picture:
             axes[1].set_title("D, bits: row's play read as column's", fontsize=9)
             found.draw_agreement(axes[2])
             axes[2].set_box_aspect(1)
+            if len(set(found.method)) == 1:
+                axes[2].legend_.remove()
 
     wide = 3.4 + 0.45 * size
     words = "points of all pairs of trainings, how differently they mean their moves, and whether these go together"

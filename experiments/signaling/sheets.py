@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments.duplicate import labels
-from experiments.signaling.conventions import MEANINGS, OPEN, Conventions
+from experiments.signaling.conventions import MEANINGS, NOISE, OPEN, Conventions
 from experiments.signaling.cross_play import CrossPlay
 from experiments.signaling.decoding import Decoding
 from experiments.signaling.ends import FreeChannel
@@ -28,9 +28,10 @@ _BITS = ", bits a decision (95 % over deals)"
 _SEATS = {"partner": "partner", "left": "left opponent", "right": "right opponent", "public": "public"}
 _STEP = {"rules": "rules", "uniform": "legal moves", "reference": "reference", "true": "own way", "left": "unknown yet"}
 _OPEN_NOTE = (
-    "open: it tells more than the reference and the partner listens, but what this kind of move is worth in points was "
-    "not measured; it is a signal if it is worth some"
+    "open: what would decide was not measured, for want of decisions, or, where it tells more than the reference and "
+    "the partner listens, since what this kind of move alone is worth in points is not known"
 )
+_NOISE_NOTE = "noise may be want of data: an interval that covers 0 counts as nothing found"
 
 
 def short(one: Estimate) -> str:
@@ -191,6 +192,8 @@ def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
     notes = [f"no figure stands where there were fewer than {found.least} such decisions"]
     if any(row.verdict == OPEN for row in found.table):
         notes.append(_OPEN_NOTE)
+    if any(row.verdict == NOISE for row in found.table):
+        notes.append(_NOISE_NOTE)
     title = f"kinds of moves, {found.decisions:,} decisions of {found.deals:,} deals, bits"
     words = [f"{one.name.replace('_', ' ')}: {one.text}" for one in MEANINGS]
     says = [
@@ -225,7 +228,7 @@ def of_cross_play(found: CrossPlay) -> list[Sheet]:
 
 def of_channel(found: FreeChannel, control: FreeChannel | None = None) -> list[Sheet]:
     """The free channel, beside the same of a control."""
-    rows = [(row["what"], row["bits"]) for row in found.rows()]
+    rows: list[tuple[str, ...]] = [(row["what"], row["bits"]) for row in found.rows()]
     head = ["", " and ".join(dict.fromkeys(found.players))]
     if control is not None:
         rows = [(*row, other["bits"]) for row, other in zip(rows, control.rows())]
@@ -238,7 +241,7 @@ def of_maxims(found: Maxims) -> list[Sheet]:
     """What maxims are worth, and who follows them."""
     kinds = {True: "taught", False: "weight of club"}
     worths = [(one.text, kinds[one.taught], str(one.kept), str(one.left)) for one in found.worths]
-    head = ("maxim", "", "always, or alone", "never, or without")
+    head: tuple[str, ...] = ("maxim", "", "always, or alone", "never, or without")
     title = f"points a deal, {found.boards:,} boards, {found.base} as it is against {found.base} that …"
     note = (
         "taught: the player that always, or never, follows it, against the player as it is; a weight of club: alone "
@@ -247,7 +250,7 @@ def of_maxims(found: Maxims) -> list[Sheet]:
     sheets = [Sheet(title, head, worths, [note])]
     if found.answers:
         names = list(found.answers[0].rates)
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for one in found.answers:
             against = (f"{one.compared(name)} {short(one.differences[name])}" for name in names)
             unless = f"{one.unless}: {one.knows_when}" if one.unless else ""

@@ -1,19 +1,23 @@
 """`domino signal`: examples run, JSON is one object, bad input is one line, and figures are those of the measures."""
 
+import functools
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import typer
 
 from domino_env import get_rules, make_engine
 from domino_env.deals import Deal, format_deal
 from domino_env.tiles import tiles_of
 from experiments import cli
-from experiments.signaling import cross_play, matches, report as reporting, validity
+from experiments.signaling import cross_play, examples, matches, probe, report as reporting, validity
+from experiments.signaling.commands import app as signal_app
 from experiments.signaling.conventions import MOVES
 from tests.experiments.signaling.conftest import controls, without_pictures
 
@@ -46,20 +50,33 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> An
     return json.loads(out)
 
 
+def examples_of(command: str, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    """The words of the examples in the help of a command."""
+    assert cli.main(["signal", command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--json" in shown and "--seed" in shown
+    said = re.findall(r"Example: domino ((?:.|\n(?!\s*\n))+)", shown)
+    assert said, "every command has an example"
+    return [shlex.split(" ".join(one.split())) for one in said]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_examples_of_the_help_are_understood(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    group: Any = typer.main.get_command(signal_app)
+    for first, name, *words in examples_of(command, capsys):
+        assert (first, name) == ("signal", command)
+        group.commands[name].make_context(name, words)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one != "probe"])
 def test_the_examples_of_the_help_run(
     command: str, hearing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_pictures(monkeypatch)
     few_draws(monkeypatch)
-    assert cli.main(["signal", command, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "--json" in shown and "--seed" in shown
-    found = re.findall(r"Example: domino ((?:.|\n(?!\s*\n))+)", shown)
-    assert found, "every command has an example"
-    for example in found:
-        words = [" ".join(word) for word in re.findall(r'"([^"]*)"|(\S+)', " ".join(example.split()))]
-        words = [re.sub(r"runs/[\w-]+-\d{8}-\d{6}", hearing, word.strip()) for word in words]
+    for example in examples_of(command, capsys):
+        words = [re.sub(r"runs/[\w-]+-\d{8}-\d{6}", hearing, word) for word in example]
         for option, value in QUICKLY.items():
             if option in words:
                 words[words.index(option) + 1] = value
@@ -90,7 +107,7 @@ def test_e0(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     assert cli.main(["signal", "e0"]) == 1 and "NO" in capsys.readouterr().out
 
 
-def test_measures_of_a_planted_convention(capsys: pytest.CaptureFixture[str]) -> None:
+def test_measures_of_a_planted_convention(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     small = ["--rules", "tiny_pairs", "--deals", "40"]
     loud = answer(capsys, "measure", "planted:strength=4", *small)
     quiet = answer(capsys, "measure", "planted:strength=0", *small)
@@ -108,11 +125,15 @@ def test_measures_of_a_planted_convention(capsys: pytest.CaptureFixture[str]) ->
     decoded = answer(capsys, "decode", "planted:strength=4", *small, "--target", "holds")
     assert list(decoded["targets"]) == ["holds"] and decoded["of"] == 2 and decoded["hands"]["true"]["z"] is not None
 
-    table = answer(capsys, "conventions", "planted:strength=4", *small, "--least", "30", "--examples", "1")
+    few = [*small[:2], "--deals", "15", "--least", "20", "--examples", "1"]
+    table = answer(capsys, "conventions", "planted:strength=4", *few)
     assert [row["kind"] for row in table["rows"]] == ["any", *MOVES] and len(table["examples"]) == 1
     assert table["rows"][0]["convention"]["mean"] is not None and table["rows"][0]["verdict"] in ("noise", "open")
-    assert cli.main(["signal", "conventions", "planted:strength=4", *small, "--least", "30", "--png", "deals.png"]) == 0
-    assert Path("deals.png").read_bytes().startswith(b"\x89PNG") and "covers partner" in capsys.readouterr().out
+    monkeypatch.setattr(examples, "draw_examples", lambda found, out: out.write_text(found[0].move))
+    assert cli.main(["signal", "conventions", "planted:strength=4", *few, "--png", "deals.png"]) == 0
+    move = table["examples"][0]["move"]
+    shown = capsys.readouterr().out
+    assert Path("deals.png").read_text() == move and f"lays {move}" in shown and "covers partner" in shown
 
 
 def test_listening(hearing: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +212,7 @@ def test_maxims(hearing: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(found["answers"][0]["rates"]) == {"random", "uniform"}
 
 
-def test_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probe(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Deals of a program that cannot be asked."""
     rules, lines, rng = get_rules("tiny_pairs"), [], np.random.default_rng(0)
     engine: Any = make_engine(rules, 500, seed=1)
@@ -208,6 +229,8 @@ def test_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for row in range(500):
         lines.append(format_deal(Deal(rules, int(leaders[row]), [tiles_of(int(h)) for h in hands[row]], moves[row])))
     (here / "deals.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(probe, "Learning", functools.partial(probe.Learning, epochs=2, hidden=8))
+    monkeypatch.setattr(probe, "probe", functools.partial(probe.probe, at_most=20))
     found = answer(capsys, "probe", "deals.txt", "--player", "random")
     assert found["deals"] == [300, 100, 100] and found["of"] == 2 and found["gain"]["total"]["units"] <= 100
     assert found["exact"]["mean"] is not None and found["rules"] == "tiny_pairs"

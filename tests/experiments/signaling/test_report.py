@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from agents import make_agent
 from domino_env import get_rules
@@ -23,7 +24,7 @@ from tests.experiments.signaling.conftest import controls, without_pictures
 
 PARTS = ["header", "scoreboard", "ladder", "information", "listening", "value", "decoding", "conventions", "cross_play"]
 PARTS += ["controls", "channel"]
-SIZES = Sizes(deals=16, more=50, least=8, boards=20, controls=2, apart=3, draws=40)
+SIZES = Sizes(deals=10, more=36, least=8, boards=20, controls=2, apart=3, draws=40)
 LOUD = "planted:strength=4,listen=3"
 
 
@@ -61,6 +62,7 @@ def quickly() -> Any:
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reporting, "validity", lambda *words, **more: controls())
+        patch.setattr(reporting.examples, "figure", lambda found: Figure((1, 1)))  # it has tests of its own
         yield
 
 
@@ -152,7 +154,8 @@ def test_the_same_again_is_the_same(
         changing = r'Made [^<]* s\. |"made": \{[^}]*\}|(<svg.*?</svg>|<img [^>]*>)(?=<figcaption>)'
         return re.sub(changing, "", path.read_text(), flags=re.DOTALL)
 
-    assert [undated(path) for path in paths[:2]] == [undated(path) for path in written[1][:2]]
+    for path, before in zip(paths[:2], written[1]):
+        assert undated(path).splitlines() == undated(before).splitlines()
 
 
 def test_what_cannot_be_had_says_why(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
