@@ -73,7 +73,7 @@ class Sizes:
 
 
 USUAL = Sizes()
-QUICK = Sizes(deals=16, more=40, least=40, boards=1000, controls=60, apart=6, draws=1000)
+QUICK = Sizes(deals=10, more=30, least=40, boards=1000, controls=60, apart=6, draws=1000)
 
 _TITLES: dict[str, tuple[str, str]] = {
     "scoreboard": (
