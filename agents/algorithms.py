@@ -53,6 +53,9 @@ class RunConfig:
     # Boards of each evaluation whose moves are held against double-dummy; 0: none, as where Numba is not installed, and
     # in games that the solver does not play.
     dd_loss_boards: int = 64
+    # Deals of each evaluation that the policy plays against itself, and whose late moves are asked what they tell the
+    # partner (experiments/signaling/watching.py); 0: none, as where Numba is not installed. For games of pairs.
+    signal_deals: int = 0
     opponents: list[str] = field(default_factory=lambda: ["random", "greedy", "club"])
     device: str = "cpu"
     threads: int = 2  # cores that are used; the result does not depend on it
@@ -67,7 +70,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         self.at_least(1, "keep_checkpoints", "threads")
         self.above(0, "total_minutes", "checkpoint_every", "evaluate_every", "max_grad_norm", "adam_eps")
-        self.not_negative("seed", "dd_loss_boards")
+        self.not_negative("seed", "dd_loss_boards", "signal_deals")
         for key in ("evaluate_boards", "eval_boards"):
             if getattr(self, key) < 2:
                 raise ValueError(key, f"must be at least 2, for an interval, got {getattr(self, key)}")
@@ -86,6 +89,11 @@ class RunConfig:
         if device.type not in ("cpu", "cuda"):
             raise ValueError("device", f"must be cpu or cuda, got {self.device!r}")
         rules = self.get_rules()
+        if self.signal_deals and (rules.rows or rules.chains or not rules.pairs):
+            games = "games of pairs with one tile a turn on an open line"
+            raise ValueError(
+                "signal_deals", f"what partners tell is asked in {games}, not in {rules.title}; set it to 0"
+            )
         for name in self.opponents:  # now, not after an hour of training
             if self.opponents.count(name) > 1:
                 raise ValueError("opponents", f"each is named once, {name} is not")

@@ -31,6 +31,8 @@ class Rollout:
     advantage: Floats  # (T,) in scaled reward of the seat that decides
     target: Floats  # (T,) what the critic should have said: value + advantage
     worth: Floats | None = None  # (T, A) what every legal action is worth, scaled, 0 for others; None: not asked for
+    # (T, nbytes) what the seats would see that are deaf (agents/deafness.py), and the others see; None: `obs`
+    whole: npt.NDArray[np.uint8] | None = None
 
 
 def join(parts: Sequence[Rollout]) -> Rollout:

@@ -26,6 +26,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from agents.algorithms import BaseTrainer
+from agents.deafness import check_heard
 from agents.networks import NETWORKS, RECURRENT, CentralCritic, Critic, Policy, input_bits, make_actor
 from domino_env.rules import Rules, get_rules
 
@@ -73,6 +74,11 @@ class Checkpoint:
             known = known | {"chain": "none"}  # what one tile a turn was called before there was blitz
         if dataclasses.asdict(rules) != known:
             raise CheckpointError(f"{self.folder}: the preset {said['name']!r} has changed since this was trained")
+        policy = self.state.get("policy")
+        if rules.labelled_ends and not (isinstance(policy, dict) and policy.get("labels")):
+            raise CheckpointError(
+                f"{self.folder} was trained when networks were not told labelled ends apart; train it again"
+            )
         return rules
 
 
@@ -327,16 +333,20 @@ def slim(folder: str | Path, out: str | Path) -> Path:
     return out
 
 
-def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample: bool = False) -> Policy:
+def load_policy(
+    folder: str | Path, rules: str | Rules | None = None, *, sample: bool = False, deaf: bool | None = None
+) -> Policy:
     """The agent that was saved.
 
     Args:
         folder: a checkpoint, or a run, of which the newest is taken.
         rules: the game it is to play; None: the one it was trained for.
         sample: play by the probabilities; else always the likeliest action, which is the stronger.
+        deaf: whether it hears nothing of what others chose; None: only if it never did while it was trained.
 
     Raises:
-        CheckpointError: the checkpoint cannot be used, or is of other rules.
+        CheckpointError: the checkpoint cannot be used, is of other rules, or is to play deaf or hearing and has never
+            learned that.
     """
     checkpoint, trained = _of_game(folder, rules)
     said = checkpoint.state.get("policy")
@@ -360,6 +370,14 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
     temperature = said.get("temperature", 1.0)
     if not _is_scale(temperature):
         raise CheckpointError(f"{folder}: {_STATE} says temperature={temperature!r}; it is a number above 0")
+    chance = said.get("deaf", 0.0)
+    if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 <= chance <= 1:
+        raise CheckpointError(f"{folder}: {_STATE} says deaf={chance!r}; it is a number in 0..1")
+    deaf = chance == 1 if deaf is None else deaf
+    try:
+        check_heard(str(folder), chance, deaf)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
     try:
         actor = make_actor(said["network"], trained, hidden, torch.Generator(), words, state, choices)
     except ValueError as error:
@@ -379,6 +397,8 @@ def load_policy(folder: str | Path, rules: str | Rules | None = None, *, sample:
         words=words,
         choices=choices,
         temperature=float(temperature),
+        deaf=deaf,
+        deafness=float(chance),
     )
 
 

@@ -78,7 +78,7 @@ class ExpertConfig(PPOConfig):
         self.at_most(2**20, "label_deals", "keep_labels", "steps")
         self.above(0, "label_share", "temperature", "imitate_rate")
         self.within(0, 1, "label_share", "imitate")
-        for key in ("words", "owner_coef"):
+        for key in ("words", "owner_coef", "deaf"):
             if getattr(self, key):
                 raise ValueError(key, "expert learns without; leave it out, or train with ppo")
         if self.advantage != "deal":

@@ -8,6 +8,7 @@ hands costs only the private branch. `Recurrent` puts a memory of the public eve
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from agents.deafness import check_game, check_heard, deafened
 from domino_env.choices import num_bytes, packed as packed_choices
 from domino_env.decisions import Decisions
 from domino_env.engine import Engine
@@ -64,15 +66,19 @@ def to_mask(legal: npt.NDArray[np.uint64], num_actions: int, device: torch.devic
 
 
 def straighten(
-    obs: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64], layout: Layout
+    obs: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64], layout: Layout, always: bool = False
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """The same decisions with the line turned so that its left end is not the larger one.
 
     The mirror of a line is the same game with left and right exchanged: networks need to know only one of the two. With
     them change the ends that a turn has grown (B3, `chain="one"`); what a blind game adds lies at no end.
 
+    Where the ends are labelled no line is turned: how it lies tells which of two equal ends a tile was laid at, and who
+    shows networks only one of the two hides that from them.
+
     Args:
         obs: (N, nbytes) packed observations; legal: (N,) uint64, bit a for action a.
+        always: labelled ends, too, for seats that shall not know (agents/deafness.py).
 
     Returns:
         obs and legal as networks are shown them, and (N,) bool, which were turned: see `mirrored`.
@@ -84,7 +90,7 @@ def straighten(
     words = obs.view("<u4").copy()
     ends = words[:, place.start // 32] >> np.uint32(place.start % 32)
     left, right = ends & np.uint32((1 << suits) - 1), ends >> np.uint32(suits) & np.uint32((1 << suits) - 1)
-    flipped = left > right
+    flipped = (left > right) & (always or not layout.labelled)
     swap = (left ^ right) * flipped
     words[:, place.start // 32] ^= (swap | swap << np.uint32(suits)) << np.uint32(place.start % 32)
     if (grown := layout.slices.get("grown")) is not None:
@@ -117,12 +123,27 @@ def mirrored_columns(values: npt.NDArray[Any], flipped: npt.NDArray[np.bool_]) -
 
 
 def straightened(
-    batch: Decisions, layout: Layout
+    batch: Decisions, layout: Layout, always: bool = False
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Decisions packed and straightened: as of `straighten`."""
     legal = np.zeros((len(batch), 8), np.uint8)
     legal[:] = np.packbits(batch.mask != 0, axis=1, bitorder="little")
-    return straighten(np.packbits(batch.obs, axis=1, bitorder="little"), legal.view("<u8")[:, 0], layout)
+    return straighten(np.packbits(batch.obs, axis=1, bitorder="little"), legal.view("<u8")[:, 0], layout, always)
+
+
+def deaf_view(
+    seen: npt.NDArray[np.uint8], legal: npt.NDArray[np.uint64], layout: Layout
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """The same decisions as networks are shown them that hear nothing of what others chose.
+
+    Args:
+        seen: (N, nbytes) packed observations, straightened or not, and what stands behind them; legal: (N,) uint64.
+
+    Returns:
+        seen and legal, and (N,) bool, which were turned: as of `straighten`.
+    """
+    obs, legal, turned = straighten(seen[:, : layout.nbytes], legal, layout, always=True)
+    return deafened(np.concatenate([obs, seen[:, layout.nbytes :]], axis=1), layout), legal, turned
 
 
 def hidden_hands(engine: Engine, rows: npt.NDArray[np.int64] | slice = slice(None)) -> npt.NDArray[np.uint8]:
@@ -538,12 +559,18 @@ def make_actor(
 
 
 def describe_network(
-    kind: str, hidden: Sequence[int], rules: Rules, *, words: bool = False, choices: bool = False
+    kind: str,
+    hidden: Sequence[int],
+    rules: Rules,
+    *,
+    words: bool = False,
+    choices: bool = False,
+    deaf: float = 0.0,
 ) -> dict[str, Any]:
     """What one must know to build a policy network again, as plain data; see `agents.checkpoint.load_policy`."""
     return {
-        "network": kind, "hidden": list(hidden), "words": words, "choices": choices,
-        "bits": input_bits(rules, words, choices), "actions": rules.num_actions,
+        "network": kind, "hidden": list(hidden), "words": words, "choices": choices, "deaf": deaf,
+        "bits": input_bits(rules, words, choices), "actions": rules.num_actions, "labels": rules.labelled_ends,
     }  # fmt: skip
 
 
@@ -581,6 +608,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _padded(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """The rows, and rows of 0 behind them: `count` in all."""
+    rows = np.zeros((count, *values.shape[1:]), values.dtype)
+    rows[: len(values)] = values
+    return rows
+
+
 class Policy:
     """The agent that a policy network is. It plays the likeliest action, or samples one from `batch.rng`.
 
@@ -602,18 +636,55 @@ class Policy:
         words: bool = False,
         choices: bool = False,
         temperature: float = 1.0,
+        deaf: bool = False,
+        deafness: float = 0.0,
     ) -> None:
-        """temperature: what the network says is divided by it; it makes probabilities of a network of action values."""
+        """Takes the network.
+
+        Args:
+            actor: the network; rules: the game that it was made for.
+            sample: play by the probabilities; else always the likeliest action.
+            words, choices: what the network reads beside the observation.
+            temperature: what the network says is divided by it; it makes probabilities of a network of action values.
+            deaf: it hears nothing of what others chose (agents/deafness.py), and then needs no history.
+            deafness: how likely a seat was deaf when the network was trained; see `deafened`.
+
+        Raises:
+            ValueError: deaf with a memory, or in a game in which nobody can be deaf.
+        """
         self.actor = actor
         self.temperature = temperature
         self.words, self.choices = words, choices
+        self.deaf, self.deafness = deaf, deafness
         self.memory: TableMemory | None = getattr(actor, "memory", None)
+        if deaf:
+            check_game(rules)
+            if self.memory is not None:
+                raise ValueError(f"{name} remembers the events of the deal: it cannot be deaf")
         # Words and choices are read off it, the events remembered.
-        self.needs_history = words or choices or self.memory is not None
+        self.needs_history = not deaf and (words or choices or self.memory is not None)
         self.rules = rules
         self.layout = layout_of(rules)
         self.name = name
         self.sample = sample
+
+    def check(self, rules: Rules) -> None:
+        """Raises a ValueError for another game than it was trained for."""
+        if rules != self.rules:
+            raise ValueError(f"{self.name} was trained for {self.rules.title}, not for {rules.title}")
+
+    def deafened(self) -> Policy:
+        """The same network, which goes on learning with it, hearing nothing of what others chose.
+
+        Raises:
+            ValueError: it has never seen that while it was trained.
+        """
+        if self.deaf:
+            return self
+        check_heard(self.name, self.deafness, True)
+        other = copy.copy(self)
+        other.deaf, other.needs_history, other.name = True, False, f"{self.name} (deaf)"
+        return other
 
     def act(self, batch: Decisions, /) -> npt.NDArray[np.int64]:
         """(N,) int64 legal actions."""
@@ -658,41 +729,75 @@ class Policy:
         Returns:
             (E,) float32.
         """
-        asked, _, flipped = straighten(obs, np.zeros(len(obs), np.uint64), self.layout)
-        past = self.past(history, "the history")
-        asked = self.shown(asked, past, unpack(obs)[:, self.layout.slices["leader"]])
-        turned = flipped[which]
-        size, count = self.BLOCK, -(-len(which) // self.BLOCK) * self.BLOCK
-        device = next(self.actor.parameters()).device
-
-        def padded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            rows = np.zeros((count, *values.shape[1:]), values.dtype)
-            rows[: len(values)] = values
-            return rows
-
-        place = torch.from_numpy(padded(which)).to(device)
-        own = to_bits(padded(hands).astype("<u4").view(np.uint8).reshape(-1, 4), torch.float32, device)[:, :NUM_TILES]
-        mask = to_mask(padded(exchanged(legal, turned)), self.rules.num_actions, device)
-        action = torch.from_numpy(padded(mirrored(actions, turned))).to(device)[:, None]
-        seen = np.zeros((-(-len(asked) // 32) * 32, asked.shape[1]), np.uint8)
-        seen[: len(asked)] = asked
-        actor: Any = self.actor
+        asked, turned = self._public(obs, history)
+        count = -(-len(which) // self.BLOCK) * self.BLOCK
+        action = torch.from_numpy(_padded(mirrored(actions, turned[which]), count))[:, None]
         found = [torch.zeros(0, 1)]
+        for place, p in self._imagined(asked, which, hands, exchanged(legal, turned[which])):
+            if certain:
+                p = F.one_hot(p.argmax(1), p.shape[1]).float()
+            found.append(p.gather(1, action[place]))
+        return cast(npt.NDArray[np.float32], torch.cat(found)[: len(which), 0].numpy())
+
+    def answers(
+        self,
+        obs: npt.NDArray[np.uint8],
+        history: npt.NDArray[np.int16] | None,
+        which: npt.NDArray[np.int64],
+        hands: npt.NDArray[np.uint32],
+        legal: npt.NDArray[np.uint64],
+        certain: bool = False,
+    ) -> npt.NDArray[np.float32]:
+        """All that it might play with other own hands: (E, actions) float32 probabilities, exactly 0 for illegal ones.
+
+        Arguments as of `chances`.
+        """
+        asked, turned = self._public(obs, history)
+        found = [torch.zeros(0, self.rules.num_actions)]
+        for _, p in self._imagined(asked, which, hands, exchanged(legal, turned[which])):
+            found.append(F.one_hot(p.argmax(1), p.shape[1]).float() if certain else p)
+        return mirrored_columns(torch.cat(found)[: len(which)].numpy(), turned[which])
+
+    def _public(
+        self, obs: npt.NDArray[np.uint8], history: npt.NDArray[np.int16] | None
+    ) -> tuple[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int16]], npt.NDArray[np.bool_]]:
+        """What the network reads of packed observations and of their past, and which of them were turned for it."""
+        asked, _, turned = straighten(obs, np.zeros(len(obs), np.uint64), self.layout, self.deaf)
+        past = self.past(history, "the history")
+        return (self.shown(asked, past, unpack(obs)[:, self.layout.slices["leader"]]), past), turned
+
+    def _imagined(
+        self,
+        asked: tuple[npt.NDArray[np.uint8], npt.NDArray[np.int16]],
+        which: npt.NDArray[np.int64],
+        hands: npt.NDArray[np.uint32],
+        legal: npt.NDArray[np.uint64],
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Blocks of `BLOCK` questions, the last filled up: where they lie, and (BLOCK, actions) probabilities.
+
+        Args:
+            asked: of `_public`; which, hands, legal: as of `chances`, the legal actions turned as the observations are.
+        """
+        seen, past = asked
+        size, count = self.BLOCK, -(-len(which) // self.BLOCK) * self.BLOCK
+        actor: Any = self.actor
+        device = next(self.actor.parameters()).device
+        place = torch.from_numpy(_padded(which, count)).to(device)
+        packed = _padded(hands, count).astype("<u4").view(np.uint8).reshape(-1, 4)
+        own = to_bits(packed, torch.float32, device)[:, :NUM_TILES]
+        mask = to_mask(_padded(legal, count), self.rules.num_actions, device)
         with _one_thread(), torch.inference_mode():
-            shown = to_bits(seen, torch.float32, device)
+            shown = to_bits(_padded(seen, -(-len(seen) // 32) * 32), torch.float32, device)
             if self.memory is not None:
-                shown = torch.cat([shown, self.memory.recall(past, len(seen))], 1)
-            parts = shown.split(32)
-            public = torch.cat([actor.public(part) for part in parts]) if len(seen) else torch.zeros(0)
-            for i in range(0, count, size):
-                block = slice(i, i + size)
+                shown = torch.cat([shown, self.memory.recall(past, len(shown))], 1)
+            public = torch.cat([actor.public(part) for part in shown.split(32)]) if len(seen) else torch.zeros(0)
+        for i in range(0, count, size):
+            block = slice(i, i + size)
+            with _one_thread(), torch.inference_mode():
                 private = actor.private(own[block].contiguous())
                 logits = actor.join(public.index_select(0, place[block]), private) / self.temperature
-                p = F.softmax(torch.where(mask[block], logits, ILLEGAL), 1)
-                if certain:
-                    p = F.one_hot(p.argmax(1), p.shape[1]).float()
-                found.append(p.gather(1, action[block]).cpu())
-            return cast(npt.NDArray[np.float32], torch.cat(found)[: len(which), 0].numpy())
+                p = F.softmax(torch.where(mask[block], logits, ILLEGAL), 1).cpu()
+            yield block, p
 
     def shown(
         self, obs: npt.NDArray[np.uint8], history: npt.NDArray[np.int16], leader: npt.NDArray[np.uint8]
@@ -700,8 +805,12 @@ class Policy:
         """What the network reads beside the state of a memory.
 
         Args:
-            obs: (N, nbytes) packed, straightened; history: (N, T); leader: (N, seats) one-hot, who led, from the seat.
+            obs: (N, nbytes) packed, straightened, always if it is deaf; history: (N, T), which it does not read then;
+                leader: (N, seats) one-hot, who led, from the seat.
         """
+        if self.deaf:
+            blank = input_bits(self.rules, self.words, self.choices) // 8 - obs.shape[1]
+            return deafened(np.pad(obs, ((0, 0), (0, blank))), self.layout)
         if self.words:
             obs = with_words(obs, history, leader.argmax(axis=1), self.rules)
         return with_choices(obs, history, self.rules) if self.choices else obs
@@ -717,10 +826,10 @@ class Policy:
 
     def _distribution(self, batch: Decisions) -> tuple[MaskedCategorical, npt.NDArray[np.bool_]]:
         """The distribution over straightened actions, and which rows were turned for it."""
-        if batch.rules is not None and batch.rules != self.rules:
-            raise ValueError(f"{self.name} was trained for {self.rules.title}, not for {batch.rules.title}")
+        if batch.rules is not None:
+            self.check(batch.rules)
         count = len(batch)
-        obs, legal, flipped = straightened(batch, self.layout)
+        obs, legal, flipped = straightened(batch, self.layout, self.deaf)
         past = self.past(batch.history, "batch.history")
         obs = self.shown(obs, past, batch.obs[:, self.layout.slices["leader"]])
         x = torch.zeros(-(-max(count, 1) // self.BLOCK) * self.BLOCK, 8 * obs.shape[1])

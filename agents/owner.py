@@ -155,7 +155,7 @@ class Owners:
         policy = self.policy
         if batch.rules is not None and batch.rules != policy.rules:
             raise ValueError(f"{policy.name} was trained for {policy.rules.title}, not for {batch.rules.title}")
-        obs, _, _ = straightened(batch, policy.layout)
+        obs, _, _ = straightened(batch, policy.layout, policy.deaf)
         past = policy.past(batch.history, "batch.history")
         obs = policy.shown(obs, past, batch.obs[:, policy.layout.slices["leader"]])
         x = to_bits(obs, torch.float32)

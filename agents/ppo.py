@@ -6,6 +6,9 @@ seats, in the sign of the leader's side (`advantage: deal`): what one seat does 
 whoever makes it. That needs two sides. With `advantage: seat` every seat has a sequence of its own decisions, and the
 critic sees what the seat sees; where each plays for itself, a critic that saw all hands was no better for its price.
 
+With `deaf` some seats hear nothing of what others chose (agents/deafness.py), from the beginning of a deal to its end;
+at 1 all do, which makes the deaf twin of a player. The critic sees all that it ever does.
+
 At a share of the tables others may sit (`pool`): then only the learner's decisions are learned from, and the sequence
 of a deal runs over these. With `owner_coef` the actor also learns to say who holds each hidden tile (agents/owner.py).
 
@@ -38,12 +41,14 @@ from agents.alternatives import (
     worth,
 )
 from agents.buffers import Rollout, gae, join
+from agents.deafness import check_game
 from agents.learner import Learner, padded
 from agents.networks import (
     ILLEGAL,
     Critic,
     MaskedCategorical,
     Policy,
+    deaf_view,
     describe_network,
     hidden_hands,
     input_bits,
@@ -65,6 +70,9 @@ from domino_env.observation import layout_of
 
 #: The deals of an update are always played in so many parts: the number of threads changes no result.
 PARTS = 2
+
+#: Apart from the numbers of the parts and of their guests, where chance is seeded: who is deaf.
+_DEAF = 2 * PARTS + 1
 
 
 @dataclass
@@ -90,11 +98,15 @@ class PPOConfig(RunConfig):
     # Learns from all legal actions by what the critic says of them (agents/alternatives.py): where it sees all hands
     # and reads no words, the game is on an open line, and no guest of a pool sits at any table.
     alternatives: bool = True
+    # How likely each seat of each deal is deaf: it sees what the rules need, and nothing of what others chose. 1: the
+    # deaf twin; 0.25: a player that can be asked both what it does, and what it would do if it heard nothing.
+    deaf: float = 0.0
     owner_coef: float = 0.0  # weight of the loss of saying who holds each hidden tile; 0: nothing of it
     pool: PoolConfig = field(default_factory=PoolConfig)  # whom it meets beside itself
 
     FIXED: ClassVar[tuple[str, ...]] = (
-        *RunConfig.FIXED, "network", "critic_hidden", "words", "choices", "advantage", "owner_coef", "reward_scale",
+        *RunConfig.FIXED, "network", "critic_hidden", "words", "choices", "advantage", "deaf", "owner_coef",
+        "reward_scale",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -104,13 +116,18 @@ class PPOConfig(RunConfig):
         self.at_most(DEALS, "deals", "minibatch")
         self.above(0, "learning_rate", "reward_scale", "clip")
         self.not_negative("learning_rate_end", "entropy_coef", "entropy_coef_end", "owner_coef")
-        self.within(0, 1, "gae_lambda")
+        self.within(0, 1, "gae_lambda", "deaf")
         self.widths("critic_hidden")
         rules = self.get_rules()
         if self.advantage == "deal" and rules.num_sides != 2:
             raise ValueError("advantage", f"deal needs two sides, {rules.name} has {rules.num_sides}; use seat")
         if self.network == "public_private" and "hand" not in layout_of(rules).slices:
             raise ValueError("network", f"public_private needs a hand, and {rules.name} has none; use mlp")
+        if self.deaf:
+            try:
+                check_game(rules)
+            except ValueError as error:
+                raise ValueError("deaf", str(error)) from None
         if self.owner_coef:
             try:
                 owners_of(rules)
@@ -241,12 +258,22 @@ class Trainer(BaseTrainer):
 
     def policy(self, name: str = "policy") -> Policy:
         """The agent that the present network is; it goes on learning with the network."""
-        return Policy(self.actor.network, self.rules, name, words=self.config.words, choices=self.config.choices)
+        config = self.config
+        return Policy(
+            self.actor.network,
+            self.rules,
+            name,
+            words=config.words,
+            choices=config.choices,
+            deaf=config.deaf == 1,
+            deafness=config.deaf,
+        )
 
     def describe(self) -> dict[str, Any]:
         """What one must know to build the actor again, as plain data."""
         config = self.config
-        said = describe_network(config.network, config.hidden, self.rules, words=config.words, choices=config.choices)
+        reads = {"words": config.words, "choices": config.choices, "deaf": config.deaf}
+        said = describe_network(config.network, config.hidden, self.rules, **reads)
         return said | ({"owners": list(self._possible.owners)} if self._possible is not None else {})
 
     # -- keeping --
@@ -320,6 +347,7 @@ class Trainer(BaseTrainer):
             [self.config.seed, self.updates, PARTS + 1 + part],
             self.updates * PARTS + part,
         )
+        deaf = self._deaf(part, guests)
         plies: list[tuple[npt.NDArray[Any], ...]] = []
         others: list[Branches] = []
         while len(run.live):
@@ -329,14 +357,18 @@ class Trainer(BaseTrainer):
             who = guests.who[live, run.mover]
             free = np.flatnonzero((engine.legal_count() > 1) & guests.networks[who])
             if len(free):
-                obs, legal, flipped = self._seen(engine, bits, free, run.leader[live])
+                whole, legal, flipped = self._seen(engine, bits, free, run.leader[live])
+                obs = whole
+                if deaf is not None:
+                    obs, legal, flipped = self._heard(whole, legal, flipped, deaf[live, run.mover][free])
                 mine = who[free] == SELF
                 chosen = np.empty(len(free), np.int64)
                 if mine.any():
                     rows = free[mine]
                     chosen[mine], logprob = self._choose(obs[mine], legal[mine], rng.random(len(rows)))
                     ply = obs[mine], hidden_hands(engine, rows), legal[mine], chosen[mine], logprob
-                    plies.append((*ply, live[rows], run.mover[rows]))
+                    more = () if deaf is None else (whole[mine],)
+                    plies.append((*ply, live[rows], run.mover[rows], *more))
                     if self.branching and branching:
                         others.append(branches(cast(LineEngine, engine), rows, flipped[mine], chosen[mine]))
                 for number in np.unique(who[free[~mine]]).tolist():
@@ -369,6 +401,31 @@ class Trainer(BaseTrainer):
                 obs = with_words(obs, history, led, self.rules)
             if self.config.choices:
                 obs = with_choices(obs, history, self.rules)
+        return obs, legal, flipped
+
+    def _deaf(self, part: int, guests: Guests) -> npt.NDArray[np.bool_] | None:
+        """(D, seats) who is deaf at the tables of a part of the update; None where nobody ever is.
+
+        A past self hears, unless no seat does: then its network knows nothing else either.
+        """
+        chance = self.config.deaf
+        if not chance:
+            return None
+        rng = np.random.default_rng([self.config.seed, self.updates, _DEAF + part])
+        drawn = rng.random(guests.who.shape) < chance
+        return drawn if chance == 1 else drawn & (guests.who == SELF)
+
+    def _heard(
+        self,
+        whole: npt.NDArray[np.uint8],
+        legal: npt.NDArray[np.uint64],
+        flipped: npt.NDArray[np.bool_],
+        deaf: npt.NDArray[np.bool_],
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """What is left of `_seen` where (n,) seats are deaf; as there."""
+        obs, legal, flipped = whole.copy(), legal.copy(), flipped.copy()
+        obs[deaf], legal[deaf], turned = deaf_view(whole[deaf], legal[deaf], self.layout)
+        flipped[deaf] ^= turned
         return obs, legal, flipped
 
     def _choose(
@@ -404,13 +461,14 @@ class Trainer(BaseTrainer):
         rewards: npt.NDArray[np.float32],
     ) -> Rollout:
         """The rollout of the plies, with what the critic says of them."""
-        obs, hidden, legal, action, logprob, deal, seat = in_order(plies, self.rules)
+        obs, hidden, legal, action, logprob, deal, seat, *more = in_order(plies, self.rules)
+        whole = more[0] if more else None
         bounds = np.cumsum([0, *(len(ply[0]) for ply in plies)]).tolist()
-        values = self._values(self._critic_input(obs, hidden))
+        values = self._values(self._critic_input(obs if whole is None else whole, hidden))
         rewards = rewards / np.float32(self.config.reward_scale)
         sequence, sign, ends = sequences(self.central, deal, seat, leader, rewards)
         advantage = gae(values, sign, sequence, ends, bounds, self.config.gae_lambda)
-        return Rollout(obs, hidden, legal, action, logprob, deal, seat, advantage, values + advantage)
+        return Rollout(obs, hidden, legal, action, logprob, deal, seat, advantage, values + advantage, whole=whole)
 
     def _values(self, seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         """(n,) what the critic says of (n, bytes) packed rows."""
@@ -489,10 +547,11 @@ class Trainer(BaseTrainer):
         self, rollout: Rollout, orders: Sequence[npt.NDArray[np.int64]], learning_rate: float
     ) -> dict[str, Any]:
         losses: list[Tensor] = []
+        seen = rollout.obs if rollout.whole is None else rollout.whole
         for order in orders:
             losses.clear()
             for rows in self._minibatches(order):
-                x = self._critic_input(rollout.obs[rows], rollout.hidden[rows])
+                x = self._critic_input(seen[rows], rollout.hidden[rows])
                 losses.append(self.critic.regress(x, self._tensor(rollout.target[rows]), learning_rate))
         return {"losses/value_loss": float(torch.stack(losses).mean())}
 

@@ -31,6 +31,7 @@ class Layout:
     slices: dict[str, slice]
     meanings: dict[str, str]
     size: int  # bits; bits outside every slice are always 0
+    labelled: bool = False  # the ends are told apart: the mirror of a line is another position
 
     @property
     def nbytes(self) -> int:
@@ -82,7 +83,7 @@ def layout_of(rules: Rules) -> Layout:
             slices[name] = slice(start, start + bits)
             meanings[name] = meaning
             start += 8 if name.startswith("passed") else step if name.startswith("size") else bits
-    return Layout(slices, meanings, len(words) * _WORD)
+    return Layout(slices, meanings, len(words) * _WORD, rules.labelled_ends)
 
 
 def _chain_layout(rules: Rules) -> Layout:
@@ -125,7 +126,7 @@ def _chain_layout(rules: Rules) -> Layout:
     for i, (name, who) in enumerate(names.items()):
         slices[f"size_{name}"] = slice(start + block + 8 * i, start + block + 8 * i + rules.hand_size)
         meanings[f"size_{name}"] = f"{who} holds at least 1, 2, … tiles"
-    return Layout(slices, meanings, start + 2 * block)
+    return Layout(slices, meanings, start + 2 * block, rules.labelled_ends)
 
 
 def _row_layout(rules: Rules) -> Layout:
@@ -170,7 +171,7 @@ def _row_layout(rules: Rules) -> Layout:
             "half's suit (7) and its larger half's (7) if the viewer knows it, a tile lies here, everyone knows it"
         )
         start += 16 * places
-    return Layout(slices, meanings, -(-start // _WORD) * _WORD)
+    return Layout(slices, meanings, -(-start // _WORD) * _WORD, rules.labelled_ends)
 
 
 def score_bits(score: np.ndarray, side: np.ndarray) -> np.ndarray:

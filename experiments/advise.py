@@ -12,7 +12,7 @@ import dataclasses
 import io
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -521,31 +521,35 @@ def _figure(advices: Mapping[str, Advice], hands: Sequence[Sequence[str]]) -> An
     if len(seen) != 1:
         raise ValueError("draw beliefs about one position, one of them or more")
     rules, viewer = asked[0].rules, int(asked[0].viewer[0])
-    heads, suits = _heads(rules, viewer), rules.max_pip + 1
+    heads = _heads(rules, viewer)
     held = [{tile_index(tile) for tile in hand} for hand in hands]
     figure = Figure(figsize=(3.3 * len(heads) + 0.4, 3.1 * len(advices)), layout="constrained")
     FigureCanvasAgg(figure)
     plots = figure.subplots(len(advices), len(heads), squeeze=False)
     for row, (title, advice) in zip(plots, advices.items()):
         for axes, (group, words) in zip(row, heads):
-            _draw_belief(axes, advice, group, held[group] if group < len(held) else set())
+            hidden = int(advice.position.hidden[0])
+            half_square(axes, rules, hidden, advice.tiles[group], held[group] if group < len(held) else ())
             axes.set_title(f"{title}\n{' '.join(words).strip()}", fontsize=9)
-            axes.set_xticks(range(suits))
-            axes.set_yticks(range(suits))
-            axes.tick_params(length=0)
-            axes.spines[:].set_visible(False)
     framed = "; framed: what the seat holds in truth" if hands else ""
     figure.suptitle(f"who holds what, in per cent, as seat_{viewer} sees it{framed}", fontsize=9, color="0.3")
     return figure
 
 
-def _draw_belief(axes: Any, advice: Advice, group: int, held: set[int]) -> None:
-    """One half-square: the probability of every tile in one hand."""
-    rules, hidden = advice.position.rules, int(advice.position.hidden[0])
+def half_square(
+    axes: Any, rules: Rules, hidden: int, chances: npt.NDArray[np.float64], held: Iterable[int] = ()
+) -> None:
+    """Draw how likely one hand has each tile, as a half-square.
+
+    Args:
+        axes: of matplotlib.
+        rules: the game; hidden: mask of the tiles that are not seen, all others are grey.
+        chances: (28,) of each tile; held: numbers of tiles that get a frame.
+    """
     cells = np.full((rules.max_pip + 1, rules.max_pip + 1), np.nan)
     seen = cells.copy()
     for tile in rules.tiles:
-        place, chance = (HIGH[tile], LOW[tile]), float(advice.tiles[group, tile])
+        place, chance = (HIGH[tile], LOW[tile]), float(chances[tile])
         if not hidden >> tile & 1:
             seen[place] = 0.15
             continue
@@ -558,6 +562,10 @@ def _draw_belief(axes: Any, advice: Advice, group: int, held: set[int]) -> None:
     axes.imshow(cells, cmap="Blues", vmin=0, vmax=1)
     for tile in held:
         axes.plot(*_frame(float(LOW[tile]), float(HIGH[tile])), color="#D55E00", linewidth=1.8)
+    axes.set_xticks(range(rules.max_pip + 1))
+    axes.set_yticks(range(rules.max_pip + 1))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
 
 
 def _frame(x: float, y: float, half: float = 0.44) -> tuple[list[float], list[float]]:

@@ -93,6 +93,8 @@ try:
         import typer
         from rich.console import Console
         from rich.table import Table
+
+        from experiments.signaling.commands import app as signal_app
 except ModuleNotFoundError as error:
     if (hint := _missing(error)) is None:
         raise
@@ -119,6 +121,7 @@ benchmark_app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(benchmark_app, name="benchmark")
+app.add_typer(signal_app, name="signal")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of all chance in the command.")]

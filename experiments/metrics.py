@@ -75,6 +75,16 @@ TAGS: dict[str, str] = {
     "words/long_end_rate": "part of the positions with a long end on some suit",
     "words/cut_off_double_rate": "part of the positions with a cut-off double",
     "words/fewest_holder_share": "part of the positions of won deals whose fewest-holder was of the side that went out",
+    # Late moves of deals that the policy plays against itself, at every evaluation (experiments/signaling/watching.py).
+    "signaling/decisions": "late decisions that the figures below are means of",
+    "signaling/information": "bits that a move tells the partner about the mover's hand, exactly",
+    "signaling/excess_over_uniform": "the same, less what random play would tell under the same belief",
+    "signaling/excess_over_deaf": "the same, less what the player would tell if it heard nothing (deaf)",
+    "signaling/convention_over_uniform": "bits the partner loses that takes the mover for a random player",
+    "signaling/convention_over_deaf": "bits the partner loses that takes the mover for one that hears nothing (deaf)",
+    "signaling/belief_entropy": "bits of the partner's belief about the mover's hand, before the move",
+    "signaling/belief_entropy_rules": "the same by the rules alone",
+    "signaling/listening": "bits by which what was heard changes the answer: KL of it from the deaf answer (deaf)",
     # Where the time goes, seconds of this update (evaluation: of this evaluation).
     "time/rollout_seconds": "playing",
     "time/labels_seconds": "labelling (expert)",

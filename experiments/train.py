@@ -29,6 +29,7 @@ from agents import checkpoint
 from agents.algorithms import BaseTrainer, RunConfig, config_class, make_trainer
 from agents.base import decide
 from agents.checkpoint import CheckpointError
+from agents.search import load as load_search
 from agents.search.losses import check as check_solver
 from domino_env.deals import Streams
 from domino_env.engine import make_engine
@@ -154,6 +155,8 @@ def _resumed(found: checkpoint.Checkpoint, overrides: Sequence[str]) -> RunConfi
     if hasattr(cls, "choices"):
         # What a run is without that was begun before they were there.
         saved = {"choices": False, "alternatives": False} | saved
+    if hasattr(cls, "deaf"):
+        saved = {"deaf": 0.0} | saved
     config = configs.load(None, overrides, cls, saved=saved, source=str(found.folder / "state.json"))
     now = configs.as_dict(config)
     for key in config.FIXED:
@@ -198,6 +201,17 @@ class _Run:
                 print(f"no eval/…/dd_loss_per_deal: {error}", file=sys.stderr)
                 return 0
         return boards
+
+    @cached_property
+    def signal_deals(self) -> int:
+        """Deals of an evaluation that are asked what moves tell the partner; says so once where Numba is missing."""
+        if self.trainer.config.signal_deals:
+            try:
+                load_search("reading")
+            except ImportError as error:
+                print(f"no signaling/…: {error}", file=sys.stderr)
+                return 0
+        return int(self.trainer.config.signal_deals)
 
     def save(self) -> None:
         """Saves a checkpoint, unless this update has one."""
@@ -316,6 +330,7 @@ def _look(run: _Run, metrics: Metrics) -> str:
     for name, tensor in trainer.model().items():
         metrics.histogram(f"weights/{name}", tensor, step)
     _log_deals(run, metrics)
+    _log_signals(run, metrics, WAY_BOARDS)
     metrics.scalar("time/evaluation_seconds", time.perf_counter() - begin, step)
     metrics.flush()
     return "  ".join(f"{r.points_per_deal:+.2f} over {r.b}" for r in results)
@@ -343,6 +358,14 @@ def _log_deals(run: _Run, metrics: Metrics) -> None:
     metrics.image("deal", render.rgb(first), trainer.decisions)
     words = rates(histories, trainer.rules)
     metrics.scalars({f"words/{name}": value for name, value in words.items()}, trainer.decisions)
+
+
+def _log_signals(run: _Run, metrics: Metrics, seed: int) -> None:
+    """What late moves of the present policy tell its partner, where that is asked for."""
+    if run.signal_deals:
+        from experiments.signaling.watching import watch  # it needs the extra search
+
+        metrics.scalars(watch(run.trainer.policy(), run.signal_deals, seed), run.trainer.decisions)
 
 
 def sample_deals(trainer: BaseTrainer, number: int, deals: int) -> tuple[dict[str, Any], np.ndarray]:
@@ -383,6 +406,7 @@ def _finish(run: _Run, metrics: Metrics) -> dict[str, Any]:
     for name, tensor in trainer.model().items():
         metrics.histogram(f"weights/{name}", tensor, trainer.decisions)
     _log_deals(run, metrics)
+    _log_signals(run, metrics, END_BOARDS)
     metrics.scalar("time/evaluation_seconds", time.perf_counter() - begin, trainer.decisions)
     metrics.hparams(configs.flat(config), {opponent_tag(one.b): one.points_per_deal for one in results})
     result = {

@@ -64,8 +64,9 @@ class AsPlayed:
         self.agent = agent
         self.name = agent.name
         self.needs_history = getattr(agent, "needs_history", False)
-        if hasattr(agent, "chances"):  # a network is asked about many hands at a fraction of the cost
-            self.chances = functools.partial(agent.chances, certain=True)
+        for name in ("chances", "answers"):  # a network is asked about many hands at a fraction of the cost
+            if hasattr(agent, name):
+                setattr(self, name, functools.partial(getattr(agent, name), certain=True))
 
     def check(self, rules: Rules) -> None:
         """Refuse a game that the agent does not play, by a ValueError."""
@@ -348,6 +349,32 @@ def log_likelihood(
     return out
 
 
+def log_factors(
+    position: Position,
+    models: Sequence[Model],
+    row: npt.NDArray[Any],
+    seat: npt.NDArray[Any],
+    hands: Masks,
+    floor: float = 0.0,
+) -> Floats:
+    """`log_likelihood` of single hands of single seats: ln of L_j, whoever views the positions.
+
+    Args:
+        row: (P,) rows of the position, ascending; seat: (P,) whose hand; hands: (P,) uint32 what it would hold now.
+    Returns:
+        (P,) float64, -inf where the seat cannot have done with this hand what it did.
+
+    Raises:
+        ValueError: as of `log_likelihood`, or rows out of order.
+    """
+    checked = _checked(models, position, floor)
+    row, seat, hands = np.asarray(row, np.int64), np.asarray(seat, np.int64), np.asarray(hands, np.uint32)
+    if row.ndim != 1 or not row.shape == seat.shape == hands.shape or (np.diff(row) < 0).any():
+        shapes = f"{row.shape}, {seat.shape} and {hands.shape}"
+        raise ValueError(f"row, ascending, seat and hands must be of one length, not {shapes}")
+    return _Reader(position, checked, floor).log_factors(row, seat, hands)
+
+
 def _factors(position: Position, models: list[Model], hands: Masks, floor: float) -> Floats:
     """`log_likelihood` of so few worlds that all their hands can be looked at together."""
     seats, out = position.rules.seats, np.zeros(hands.shape)
@@ -498,6 +525,24 @@ class ExactBelief(ReadBelief):
         mine = np.flatnonzero((self._row == row) & (self._group == seat))
         hands, back = np.unique(self._hand[mine], return_inverse=True)
         return hands.astype(np.uint32), cast(Floats, np.bincount(back, self._share[mine], minlength=len(hands)))
+
+    def hand_lists(self, seat: npt.NDArray[Any]) -> tuple[Ints, Masks, Floats]:
+        """What one seat of each row may hold, and how likely: `hands_of` for all rows at once.
+
+        Args:
+            seat: (N,) one a row, `seats` for the tiles that nobody was dealt. The viewer's own has no list.
+        Returns:
+            (K,) int64 row, (K,) uint32 hands and (K,) float64 probabilities, ordered by row, then by hand. The hands
+            are all that fit in the groups by size and passes, with probability 0 where no deal has them: a list does
+            not hang on the models, and those of other models for the same positions stand beside it.
+        """
+        mine = np.flatnonzero(self._group == np.asarray(seat)[self._row])
+        name = self._row[mine] << NUM_TILES | self._hand[mine]
+        names, share = name, self._share[mine]
+        if not (name[1:] > name[:-1]).all():  # several cases of a row, before the lead
+            names, back = np.unique(name, return_inverse=True)
+            share = cast(Floats, np.bincount(back, share, minlength=len(names)))
+        return names >> NUM_TILES, (names & ALL_TILES).astype(np.uint32), share
 
     def sample(self, worlds: int, keys: Bits, start: int = 0) -> Masks:
         """Independent deals, each with its probability; as of `Belief.sample`."""

@@ -30,7 +30,7 @@ Keys = npt.NDArray[np.uint64]
 Masks = npt.NDArray[np.uint32]
 
 LIMIT = 1_000_000  # worlds or candidates
-READS = ("all", "partner", "opponents")
+READS = ("all", "partner", "opponents", "none")
 #: Candidates for each world where a model is given and their number is not.
 CANDIDATES = 10
 #: How much is believed of a model: likelihoods to the power of 1 / TEMPERATURE, and FLOOR of its moves at random. Who
@@ -86,7 +86,9 @@ class Imagination:
                 checkpoint; "uniform" (all legal moves alike likely); "rules" or None (moves say nothing).
             temperature: likelihoods count to the power of one over this; > 0.
             floor: share of its moves that the model makes at random, 0..1.
-            reads: whose moves are read: "all" others, the "partner" or the "opponents".
+            reads: whose moves are read: "all" others, the "partner", the "opponents", or "none", for the same player
+                that takes no hint: candidates are drawn as ever, but all count alike. Of the others it is known what
+                they could do, and no more.
             known: the opponents are the model itself. Their moves are then read as it plays them (a network that plays
                 its likeliest action would have played no other), with temperature 1 and hardly a floor; the partner's
                 as ever.
@@ -126,7 +128,7 @@ class Imagination:
 
     def check(self, rules: Rules) -> None:
         """Raises a ValueError for a game that the model does not play, or without the seats that are read."""
-        if self.reads != "all" and not rules.pairs:
+        if self.reads in ("partner", "opponents") and not rules.pairs:
             raise ValueError(f"reads={self.reads}: {rules.name} is played without partners")
         if self.model is not None and not isinstance(self.model, str):
             check_model(self.model, rules)
@@ -176,6 +178,8 @@ class Imagination:
     def _log_weight(self, position: Position, hands: Masks) -> Floats:
         """(N, M) natural log of the weight of hands by the past moves of the seats that are read."""
         seats = position.rules.seats
+        if self.reads == "none":
+            return np.zeros(hands.shape[:2])
         if self.reads == "all" and not self.known:
             return log_likelihood(position, [self.model] * seats, hands, self.floor).sum(axis=2) / self.temperature
         away = (np.arange(seats) - position.viewer[:, None]) % seats

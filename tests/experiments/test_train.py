@@ -141,7 +141,9 @@ def test_sample_deals_are_whole_and_the_first_is_the_same_alone(game: str) -> No
     assert (histories == history).all(axis=1).any() and (history >= 0).sum() == len(first["moves"])
 
 
-@pytest.mark.parametrize("name", ["smoke", "quick", "ppo", "owner", "blitz", "blind_blitz", "blind"])
+@pytest.mark.parametrize(
+    "name", ["smoke", "quick", "ppo", "owner", "hearing", "deaf", "labelled", "blitz", "blind_blitz", "blind"]
+)
 def test_shipped_configs_are_valid_and_hold_only_what_differs(name: str) -> None:
     import yaml
 

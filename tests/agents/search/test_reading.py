@@ -19,6 +19,7 @@ from agents.search.reading import (
     SplitBelief,
     join_terms,
     ladder,
+    log_factors,
     log_likelihood,
     policy_belief,
 )
@@ -358,6 +359,37 @@ def test_draws_from_an_exact_belief_follow_it(rules: Any, plies: int, viewer: An
         assert chi < free + 5 * np.sqrt(2 * free)
         hands, chance = belief.hands_of(row, int(np.argmax(np.arange(4) != position.viewer[row])))
         assert abs(chance.sum() - 1) < 1e-12 and len(hands) == len(set(hands.tolist()))
+
+
+@pytest.mark.parametrize(("rules", "plies", "viewer"), [(TINY, 3, PUBLIC), (BOOK, 17, None), ("blitz", 0, None)])
+def test_hand_lists_are_those_of_single_hands_beside_each_other(rules: Any, plies: int, viewer: Any) -> None:
+    if rules == "blitz":  # before the lead a row has several cases
+        rules = get_rules("blitz", max_pip=3, hand_size=2)
+    engine, _ = played(rules, [SOFT if rules.kind == "line" else RANDOM] * 4, 12, plies, seed=9)
+    position = position_at(engine, viewer)
+    belief, other = (ExactBelief(position, [model] * 4) for model in ("uniform", None))
+    assert len(position) > 3
+    seat = (position.viewer + 1 + np.arange(len(position)) % 3) % 4
+    seat = np.where(position.viewer < 0, np.arange(len(position)) % 5, seat)
+    row, hands, chance = belief.hand_lists(seat)
+    assert (other.hand_lists(seat)[1] == hands).all() and row.dtype == np.int64 and hands.dtype == np.uint32
+    for one in range(len(position)):
+        expected, p = belief.hands_of(one, int(seat[one]))
+        assert np.array_equal(hands[row == one], expected) and np.array_equal(chance[row == one], p)
+    # Nothing is said of the viewer's own hand.
+    assert not len(ExactBelief(position_at(engine), ["uniform"] * 4).hand_lists(engine.to_move())[0])
+
+
+def test_log_factors_are_those_of_whole_hands() -> None:
+    engine, _ = played(BOOK, [CLUB] * 4, 6, 17, seed=4)
+    position = position_at(engine, PUBLIC)
+    models = [SOFT, "uniform", None, RANDOM]
+    whole = log_likelihood(position, models, engine.hands()[:, None], 0.1)[:, 0]
+    row, seat = np.nonzero(np.ones((len(position), 4)))
+    found = log_factors(position, models, row, seat, engine.hands()[row, seat], 0.1)
+    assert np.array_equal(found.reshape(-1, 4), whole) and (whole < 0).any()
+    with pytest.raises(ValueError, match="row, ascending, seat and hands must be of one length"):
+        log_factors(position, models, row[::-1], seat, engine.hands()[row, seat])
 
 
 def _bits(belief: Any, hands: Any) -> Any:

@@ -199,6 +199,21 @@ def test_whose_moves_are_read(reads: str, away: set[int]) -> None:
     assert (found.ess < plain.ess).all()
 
 
+def test_nobody_is_read_and_candidates_are_drawn_as_ever() -> None:
+    """All count alike, whatever they would have done; the model is not asked, known or not."""
+    position = position_at(played(BOOK, 30, 9))
+    model = Modelled(np.inf)
+    for known in (False, True):
+        found = Imagination(20, 20, model, floor=0, reads="none", known=known).draw(position, keys(len(position)))
+        plain = Imagination(20).draw(position, keys(len(position)))
+        assert not model.asked and not found.fell_back.any() and np.array_equal(found.ess, plain.ess)
+        assert all(close(told(found, row), told(plain, row)) for row in range(len(position)))
+    few = Imagination(10, 20, model, reads="none").draw(position, keys(len(position)))
+    assert all(told(few, row).keys() <= told(plain, row).keys() for row in range(len(position)))
+    assert "reads=none" in Imagination(10, 20, model, reads="none").options()
+    Imagination(10, 20, model, reads="none").check(get_rules("sport_book", seats=2, pairs=False))
+
+
 def test_all_weights_zero_falls_back_to_the_rules_and_says_so() -> None:
     position = position_at(played(BOOK, 40, 12))
     chance = keys(len(position))
@@ -277,7 +292,7 @@ def test_keys_are_one_number_a_row() -> None:
         ({"temperature": float("nan")}, "temperature=nan must be"),
         ({"floor": 1.5}, "floor=1.5 must be"),
         ({"floor": -0.1}, "floor=-0.1 must be"),
-        ({"reads": "mine"}, "all, partner, opponents"),
+        ({"reads": "mine"}, "all, partner, opponents, none"),
         ({"model": "nobody"}, "model='nobody' is no agent"),
         ({"model": "greedy:x=1"}, "model=greedy:x=1: agent greedy has no option"),
     ],

@@ -1,0 +1,218 @@
+"""Who is measured and how it plays meanwhile, whom it is compared with, and who it is without ears.
+
+A network is measured as it plays when it draws its moves by its own probabilities: then what its moves say is what the
+beliefs read, and these are exact. A network that always plays its likeliest action tells more, and is another player;
+it is measured as one that is certain of its moves (`AsPlayed`), with a small floor for what rounding turns round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.base import folder_of, has_probabilities, make_agent
+from agents.search.reading import AsPlayed, Model
+from domino_env.rules import Rules, get_rules
+from experiments.evaluate import Player
+from experiments.signaling import listening
+
+INNOCENT = "planted:strength=0"  # lays heavy tiles first, softly, and looks at no other seat
+FLOOR = 0.02  # of players whose moves are certain, where they may be wrong or are compared
+TINY = 1e-6  # of networks: what one hardly ever plays is not impossible
+_CERTAIN = ("greedy", "double_first", "club")  # of rule players; their moves have probability 0 or 1
+
+
+def game_of(players: Iterable[str], rules: str | Rules | None = None) -> Rules:
+    """The game: the one given, else that which the first network among the players was trained for, else sport_book.
+
+    Raises:
+        ValueError: an unknown game, or one with several tiles a turn, or without an open line.
+    """
+    game = get_rules("sport_book") if rules is None else get_rules(rules)
+    if rules is None:
+        named = (part for player in players for part in (player, *re.findall(r"[:,](?:model|critic)=([^,]+)", player)))
+        folder = next((folder for part in named if (folder := folder_of(part)) is not None), None)
+        if folder is not None:
+            from agents.checkpoint import load, resolve
+
+            game = load(resolve(folder)).rules
+    if game.rows or game.chains:
+        raise ValueError(f"signals are measured in games with one tile a turn on an open line, not in {game.title}")
+    if not game.pairs:
+        raise ValueError(f"signals are between partners, and {game.title} is played without")
+    return game
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An innocent player, for whom the measured one may be taken."""
+
+    name: str
+    model: Model
+    floor: float  # with which others are taken for it
+    why: str  # why this one
+
+
+@dataclass(frozen=True)
+class Sitter:
+    """A player as it is measured."""
+
+    name: str
+    agent: Any
+
+    @property
+    def network(self) -> Any:
+        """The network that plays; None of a rule player or one that searches."""
+        inner = self.agent.agent if isinstance(self.agent, AsPlayed) else self.agent
+        return inner if _is_network(inner) else None
+
+    @property
+    def side(self) -> Player:
+        """As it is told to a match: by its name where the name says how it plays."""
+        return self.agent if getattr(self.agent, "sample", False) else self.name
+
+    @property
+    def certain(self) -> bool:
+        """Whether its moves have probability 0 or 1."""
+        return isinstance(self.agent, AsPlayed) or self.agent.name.partition(":")[0] in _CERTAIN
+
+    @property
+    def how(self) -> str:
+        """How it plays while it is measured, in words."""
+        if isinstance(self.agent, AsPlayed):
+            return "its likeliest action, read as certain"
+        if self.network is not None:
+            return "drawn by its own probabilities"
+        return "certain" if self.certain else "as it always plays"
+
+    @property
+    def reading_floor(self) -> float:
+        """The floor with which its moves are read: none, for it plays what it says; but of `AsPlayed` a little."""
+        return FLOOR if isinstance(self.agent, AsPlayed) else 0.0
+
+    @property
+    def floor(self) -> float:
+        """The floor with which two answers are compared, or it is taken for another: more where moves are certain."""
+        return FLOOR if self.certain else 0.0 if self.network is None else TINY
+
+    @property
+    def do(self) -> str:
+        """How likely the moves are whose influence is looked at, as of `listening.influences`."""
+        return "uniform" if self.certain else "policy"
+
+    def as_reference(self, why: str) -> Reference:
+        """As one for whom others may be taken."""
+        return Reference(self.name, self.agent, self.floor, why)
+
+
+class Seats:
+    """Players of one game as they are measured, each made once: two of one name would be two players to a match."""
+
+    def __init__(self, rules: Rules, greedy: bool = False) -> None:
+        """rules: the game; greedy: networks play their likeliest action, else they draw by their probabilities."""
+        self.rules, self.greedy = rules, greedy
+        self._known: dict[str, Sitter] = {}
+
+    def __call__(self, player: str) -> Sitter:
+        """A player by its name.
+
+        Raises:
+            ValueError: as of `make_agent`.
+        """
+        if player not in self._known:
+            agent: Any = make_agent(player, self.rules)
+            if _is_network(agent):
+                agent.sample = not self.greedy
+                agent = AsPlayed(agent) if self.greedy else agent
+            self._known[player] = Sitter(player, agent)
+        return self._known[player]
+
+    def asked(self, player: str) -> Sitter:
+        """A player whose moves a belief can read.
+
+        Raises:
+            ValueError: as of `make_agent`; a player without probabilities, and then it says what may be done.
+        """
+        one = self(player)
+        if not has_probabilities(one.agent):
+            raise ValueError(
+                f"{player} has no probabilities: its moves hang on worlds that it draws or on what it remembers, so no "
+                "belief can ask what it would play with another hand; measure the network or rule player that it is "
+                "built on, see whom it listens to by domino signal listen and e2, or write its deals down for domino "
+                "signal probe"
+            )
+        return one
+
+    def reference(self, player: Sitter, asked: str | None = None) -> Reference:
+        """The reference that was asked for; else the player's own deaf twin where it has one, else a heuristic.
+
+        Raises:
+            ValueError: a reference that cannot be asked.
+        """
+        if asked == "uniform":
+            return Reference(asked, asked, 0.0, "as asked: random play")
+        if asked is not None:
+            return self.asked(asked).as_reference("as asked")
+        network = player.network
+        if network is not None and 0 < network.deafness < 1 and not network.deaf:
+            twin = self(f"deaf:model={player.name}")
+            why = "its own deaf twin: the same network, told nothing of what others chose"
+            return twin.as_reference(why)
+        why = "a heuristic that looks at nobody"
+        if network is not None:
+            why += f", for this network has no deaf twin (deaf={network.deafness:g} in its training)"
+        return self(INNOCENT).as_reference(why)
+
+    def twins(self, player: Sitter) -> dict[str, Sitter]:
+        """The player's deaf twins by whom they do not hear, as of `listening.twins`: "all", and maybe others.
+
+        Raises:
+            ValueError: there are none, as of a network trained without deaf seats: to blank its past would be out of
+                distribution.
+        """
+        network = player.network
+        if network is not None and network.deaf:
+            raise ValueError(
+                f"{player.name} is deaf: it hears nothing of what others choose, so nothing can be taken away"
+            )
+        return {who: self(name) for who, name in listening.twins(player.name).items()}
+
+
+def _is_network(agent: Any) -> bool:
+    return hasattr(agent, "deafness") and hasattr(agent, "sample")
+
+
+def without_partner(twins: dict[str, Sitter]) -> Sitter:
+    """Who does not read its partner; of a network who reads nobody."""
+    return twins.get("partner", twins["all"])
+
+
+def without_opponents(twins: dict[str, Sitter]) -> Sitter:
+    """Who does not read its opponents; of a network who reads nobody."""
+    return twins.get("opponents", twins["all"])
+
+
+def tiles_for(rules: Rules, every: bool = False) -> tuple[int, ...]:
+    """Tiles on the line before the decisions that are measured: where beliefs are exact and cost little.
+
+    Args:
+        every: all such numbers, else every second one where there are many.
+    """
+    low = max(rules.num_tiles - 20, 1)
+    high = max(rules.num_tiles - 12, min(low + 8, rules.num_tiles - rules.leftover - 1))
+    found = range(low, high + 1)
+    return tuple(found if every or len(found) < 8 else found[::2])
+
+
+def split(words: Sequence[str]) -> list[str]:
+    """Players from words with commas between them; a comma before an option of a player belongs to the player."""
+    out: list[str] = []
+    for word in words:
+        for part in word.split(","):
+            if out and part and re.match(r"\w+=", part) and ":" in out[-1]:
+                out[-1] += f",{part}"
+            elif part:
+                out.append(part)
+    return out

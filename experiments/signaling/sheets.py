@@ -1,0 +1,260 @@
+"""What was measured, as tables in words: the same for the terminal and for the page of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from experiments.duplicate import labels
+from experiments.signaling.conventions import MEANINGS, NOISE, OPEN, Conventions
+from experiments.signaling.cross_play import CrossPlay
+from experiments.signaling.decoding import Decoding
+from experiments.signaling.ends import FreeChannel
+from experiments.signaling.information import Information, figure
+from experiments.signaling.ladder import STEPS, Ladder
+from experiments.signaling.listening import Listening
+from experiments.signaling.maxims import Maxims
+from experiments.signaling.moves import MOVES
+from experiments.signaling.page import NONE, Sheet
+from experiments.signaling.statistics import Estimate
+from experiments.signaling.validity import Validity
+from experiments.signaling.value import Square, Worlds
+
+if TYPE_CHECKING:
+    from experiments.signaling.probe import Probe  # it needs torch
+
+_BITS = ", bits a decision (95 % over deals)"
+_SEATS = {"partner": "partner", "left": "left opponent", "right": "right opponent", "public": "public"}
+_STEP = {"rules": "rules", "uniform": "legal moves", "reference": "reference", "true": "own way", "left": "unknown yet"}
+_OPEN_NOTE = (
+    "open: what would decide was not measured, for want of decisions, or, where it tells more than the reference and "
+    "the partner listens, since what this kind of move alone is worth in points is not known"
+)
+_NOISE_NOTE = "noise may be want of data: an interval that covers 0 counts as nothing found"
+
+
+def short(one: Estimate) -> str:
+    """An estimate in few letters."""
+    return NONE if math.isnan(one.mean) else f"{one.mean:+.3f}"
+
+
+def half(one: Estimate) -> str:
+    """An estimate with half the width of its interval."""
+    if math.isnan(one.mean) or math.isnan(one.low):
+        return short(one)
+    return f"{one.mean:+.3f} ±{(one.high - one.low) / 2:.3f}"
+
+
+def bare(one: Estimate) -> str:
+    """An estimate of what is never below 0."""
+    return str(one).removeprefix("+")
+
+
+def percent(one: Estimate) -> str:
+    """An estimate of a share."""
+    return NONE if math.isnan(one.mean) else f"{one.mean:.1%} [{one.low:.1%}, {one.high:.1%}]"
+
+
+def of_validity(found: Validity) -> list[Sheet]:
+    """All controls."""
+    rows = [
+        (
+            one.name,
+            f"{one.estimate.mean:.3g}" if one.estimate.error == 0 else str(one.estimate),
+            one.expected,
+            "yes" if one.holds else "NO",
+        )
+        for one in found.controls
+    ]
+    title = f"controls, {found.rules}, {found.deals:,} deals of each table"
+    return [Sheet(title, ("control", "found (95 %)", "has to be", "holds"), rows)]
+
+
+def of_ladders(found: Sequence[Ladder]) -> list[Sheet]:
+    """What each step tells, in all positions."""
+    rows = []
+    for one in found:
+        figures = one.estimates()
+        rows.append(
+            (
+                labels([one.player])[0],
+                {1: "left opponent", 2: "partner", 3: "right opponent"}.get(one.of, str(one.of)),
+                f"{len(one.tiles):,}",
+                *(half(figures[step]) for step in (*STEPS, "left")),
+            )
+        )
+    head = ("player", "hand of", "positions", *(_STEP[step] for step in (*STEPS, "left")))
+    return [Sheet("what is known of another hand, step by step, bits (± 95 % over deals)", head, rows)]
+
+
+def of_information(found: Information) -> list[Sheet]:
+    """What actions tell, to whom, and the secrecy."""
+    rows = []
+    for place, figures in found.estimates().items():
+        rows.append(
+            (
+                _SEATS.get(place, place),
+                bare(figures["told"]),
+                *(f"{figures[name].mean:.3f}" for name in ("uniform", "reference")),
+                str(figures["excess"]),
+                percent(figures["use"]),
+                bare(figures["gap"]),
+            )
+        )
+    head = ("observer", "I", "random play", "reference", "ΔI", "I of what could be told", "G")
+    sheets = [Sheet(f"what a move tells of the mover's hand{_BITS}", head, rows)]
+    if {1, 2, 3} <= set(found.places):
+        deal = found.moments.deal
+        against = {"left": "left opponent", "right": "right opponent", "opponents": "both, mean"}
+        lines = [(against[name], str(figure(values, deal))) for name, values in found.secrecy().items()]
+        sheets.append(Sheet("secrecy S: ΔI for the partner less that for the opponents, bits", ("", "S"), lines))
+    return sheets
+
+
+def of_listening(found: Mapping[str, Listening]) -> list[Sheet]:
+    """Change of policy and influence, by whom the twin does not hear."""
+    heard = {"all": "all others", "partner": "the partner", "opponents": "the opponents"}
+    rows, parts = [], []
+    for who, one in found.items():
+        rows.append((heard.get(who, who), one.deaf, bare(one.divergence), percent(one.variation), percent(one.flips)))
+        for place, influence in one.influence.items():
+            figures = (influence.total, influence.physical, influence.informational)
+            parts.append((heard.get(who, who), _SEATS[place], *map(bare, figures)))
+    head = ("without hearing", "deaf twin", "Listen, bits", "total variation", "other likeliest move")
+    sheets = [Sheet("what changes in the play (95 % over deals)", head, rows)]
+    if parts:
+        head = ("without hearing", "listener, from the mover", "total", "through the board", "through what it hears")
+        sheets.append(Sheet("what a move does to a later seat's play, bits a move", head, parts))
+    return sheets
+
+
+def of_square(found: Square | Worlds) -> list[Sheet]:
+    """Cells and figures of the square of values."""
+    rows = [(name, str(one)) for name, one in found.rows()]
+    if isinstance(found, Worlds):
+        title = f"points a deal, {len(found.squares)} trainings (95 % over trainings)"
+    else:
+        title = f"points a deal, {found.boards:,} boards a cell (95 % over boards)"
+    return [Sheet(title, ("", "points a deal"), rows, found.notes)]
+
+
+def of_decoding(found: Decoding) -> list[Sheet]:
+    """Log loss, and gains over the rules and the reference."""
+    rows = []
+    losses = ("loss by the rules", "loss by the reference", "loss as they play")
+    for row in found.rows():
+        rows.append(
+            (
+                row["target"],
+                *(f"{row[name].mean:.3f}" for name in losses),
+                str(row["gain over the rules"]),
+                str(row["gain over the reference"]),
+                NONE if math.isnan(row["z"]) else f"{row['z']:+.1f}",
+            )
+        )
+    head = ("question", "loss: rules", "reference", "as they play", "gain over rules", "over the reference", "z")
+    who = {1: "left neighbour", 2: "partner", 3: "right neighbour"}[found.of]
+    title = f"the hand of the {who}, {found.decisions:,} decisions of {found.deals:,} deals, bits, seven suits together"
+    notes = [f"{found.left_out:,} decisions left out: their beliefs are worth too few worlds"] if found.left_out else []
+    if found.fell_back:
+        notes.append(f"at {found.fell_back:,} decisions no deal explains the moves by the players' models")
+    return [Sheet(title, head, rows, notes)]
+
+
+def of_probe(found: Probe) -> list[Sheet]:
+    """What a probe found."""
+    rows = [(row["figure"], str(row["value"])) for row in found.rows()]
+    learn, stop, test = found.deals
+    title = f"probe of {found.target!r}, bits a decision on {test:,} deals that it has not seen"
+    return [Sheet(title, ("", "bits (95 %)"), rows, [f"learned from {learn:,} deals, stopped by {stop:,}"])]
+
+
+def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
+    """Kinds of moves with their verdicts, and what they say; `brief`: by their names, for narrow places."""
+    rows, lifts = [], []
+    for row in found.table:
+        text = row.kind.replace("_", " ") if brief else row.text
+        reply = f"{MOVES[row.reply].text} ({row.rise.mean:+.1%})" if row.reply else NONE
+        frequency = NONE if math.isnan(row.frequency.mean) else f"{row.frequency.mean:.0%}"
+        figures = (row.told, row.excess, row.convention, row.partner, row.opponents)
+        heard = [short(one) for one in figures]
+        rows.append((text, f"{row.count:,}", frequency, *heard, reply, short(row.value), row.verdict))
+        cells = []
+        for cell in row.cells:
+            mark = ("*" if cell.found else "") + (" natural" if cell.natural else "")
+            cells.append(NONE if math.isnan(cell.lift.mean) else f"×{cell.lift.mean:.2f}{mark}")
+        lifts.append((text, *cells))
+    head = (
+        "kind of move", "made", "where it could be", "I", "ΔI", "G", "partner listens", "opponents listen",
+        "the partner's reply", "points", "verdict",
+    )  # fmt: skip
+    notes = [f"no figure stands where there were fewer than {found.least} such decisions"]
+    if any(row.verdict == OPEN for row in found.table):
+        notes.append(_OPEN_NOTE)
+    if any(row.verdict == NOISE for row in found.table):
+        notes.append(_NOISE_NOTE)
+    title = f"kinds of moves, {found.decisions:,} decisions of {found.deals:,} deals, bits"
+    words = [f"{one.name.replace('_', ' ')}: {one.text}" for one in MEANINGS]
+    says = [
+        "* at 5 % false discoveries in the table; natural: the move of the reference says the same",
+        *words,
+    ]
+    names = tuple(one.name.replace("_", " ") for one in MEANINGS)
+    lift_title = "what they say of the mover's hand: how much likelier than by the rules alone"
+    return [Sheet(title, head, rows, notes), Sheet(lift_title, ("kind of move", *names), lifts, says)]
+
+
+def of_cross_play(found: CrossPlay) -> list[Sheet]:
+    """Self-play, cross-play and gaps of methods, the matrices, and whether distances and gaps go together."""
+    rows = [(name, str(one)) for name, one in found.rows()]
+    for one in found.methods:
+        rows.append((f"{one.name}: middle half of all pairs", f"{one.middle:+.3f}"))
+        rows.append((f"{one.name}: worst as a partner, {one.worst}", f"{one.worst_points:+.3f}"))
+    notes = []
+    for name, both in found.agreement.items():
+        if both["correlation"] is not None and both["p"] is not None:
+            r, p = f"{both['correlation']:+.2f}", f"{both['p']:.3f}"
+            notes.append(f"distances and gaps, {name}: rank correlation {r}, p = {p}")
+    title = f"{len(found.players)} trainings against {', '.join(found.pool)}, {found.boards:,} boards a match"
+    sheets = [Sheet(f"partners of {title}, points a deal (95 % over trainings)", ("", "points a deal"), rows, notes)]
+    names = labels(found.players)
+    for what, table in (("points a deal", found.points), ("distances D, bits", found.distances)):
+        if table is not None:
+            cells = [(name, *(f"{one:.3f}" for one in row)) for name, row in zip(names, table)]
+            sheets.append(Sheet(f"{what}, row and column", ("", *names), cells))
+    return sheets
+
+
+def of_channel(found: FreeChannel, control: FreeChannel | None = None) -> list[Sheet]:
+    """The free channel, beside the same of a control."""
+    rows: list[tuple[str, ...]] = [(row["what"], row["bits"]) for row in found.rows()]
+    head = ["", " and ".join(dict.fromkeys(found.players))]
+    if control is not None:
+        rows = [(*row, other["bits"]) for row, other in zip(rows, control.rows())]
+        head.append(" and ".join(dict.fromkeys(control.players)))
+    title = f"{found.measured:,} decisions with both ends alike, {found.deals:,} deals (95 % over deals)"
+    return [Sheet(title, head, rows)]
+
+
+def of_maxims(found: Maxims) -> list[Sheet]:
+    """What maxims are worth, and who follows them."""
+    kinds = {True: "taught", False: "weight of club"}
+    worths = [(one.text, kinds[one.taught], str(one.kept), str(one.left)) for one in found.worths]
+    head: tuple[str, ...] = ("maxim", "", "always, or alone", "never, or without")
+    title = f"points a deal, {found.boards:,} boards, {found.base} as it is against {found.base} that …"
+    note = (
+        "taught: the player that always, or never, follows it, against the player as it is; a weight of club: alone "
+        "beside heavy tiles first, against heavy tiles first, and club without it, against club"
+    )
+    sheets = [Sheet(title, head, worths, [note])]
+    if found.answers:
+        names = list(found.answers[0].rates)
+        rows: list[tuple[str, ...]] = []
+        for one in found.answers:
+            against = (f"{one.compared(name)} {short(one.differences[name])}" for name in names)
+            unless = f"{one.unless}: {one.knows_when}" if one.unless else ""
+            rows.append((one.text, f"{one.count:,}", percent(one.rate), *against, unless))
+        head = ("maxim", "decisions", "follows it", *(f"than {name}" for name in names), "and where it may be broken")
+        sheets.append(Sheet(f"{' and '.join(dict.fromkeys(found.players))}: how often it follows them", head, rows))
+    return sheets

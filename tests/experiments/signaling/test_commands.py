@@ -1,0 +1,288 @@
+"""`domino signal`: examples run, JSON is one object, bad input is one line, and figures are those of the measures."""
+
+import functools
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import typer
+
+from domino_env import get_rules, make_engine
+from domino_env.deals import Deal, format_deal
+from domino_env.tiles import tiles_of
+from experiments import cli
+from experiments.signaling import cross_play, examples, matches, probe, report as reporting, validity
+from experiments.signaling.commands import app as signal_app
+from experiments.signaling.conventions import MOVES
+from tests.experiments.signaling.conftest import controls, without_pictures
+
+COMMANDS = "e0 e1 e2 e3 e4 e9 measure listen decode probe conventions report".split()
+QUICKLY = {"--boards": "4", "--deals": "3", "--least": "5"}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to run in, and controls that are not played."""
+    torch.set_num_threads(1)
+    monkeypatch.chdir(tmp_path)
+    for module in (validity, reporting):
+        monkeypatch.setattr(module, "validity", lambda *words, **more: controls())
+    for size in ("QUICK", "USUAL"):
+        monkeypatch.setattr(reporting, size, reporting.Sizes(3, 6, 2, 4, 2, 2, 2))
+    return tmp_path
+
+
+def few_draws(patch: pytest.MonkeyPatch) -> None:
+    """Fifty draws of trainings."""
+    patch.setattr(cross_play.cross_play, "__kwdefaults__", {**cross_play.cross_play.__kwdefaults__, "draws": 50})
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
+    """The JSON object that a command prints."""
+    assert cli.main(["signal", *words, "--json"]) == code
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+def examples_of(command: str, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    """The words of the examples in the help of a command."""
+    assert cli.main(["signal", command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--json" in shown and "--seed" in shown
+    said = re.findall(r"Example: domino ((?:.|\n(?!\s*\n))+)", shown)
+    assert said, "every command has an example"
+    return [shlex.split(" ".join(one.split())) for one in said]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_examples_of_the_help_are_understood(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    group: Any = typer.main.get_command(signal_app)
+    for first, name, *words in examples_of(command, capsys):
+        assert (first, name) == ("signal", command)
+        group.commands[name].make_context(name, words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "probe"])
+def test_the_examples_of_the_help_run(
+    command: str, hearing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_pictures(monkeypatch)
+    few_draws(monkeypatch)
+    for example in examples_of(command, capsys):
+        words = [re.sub(r"runs/[\w-]+-\d{8}-\d{6}", hearing, word) for word in example]
+        for option, value in QUICKLY.items():
+            if option in words:
+                words[words.index(option) + 1] = value
+        if "--tiles" in words:
+            words[words.index("--tiles") + 1] = "3,4"
+        if hearing not in words and "--rules" not in words:
+            words += ["--rules", "tiny_pairs"]
+        assert cli.main(words) == 0, (example, capsys.readouterr())
+        assert capsys.readouterr().out
+
+
+def test_e0(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def run(game: Any, **more: Any) -> Any:
+        asked.update(more, game=game.title)
+        return controls(holds=False)
+
+    found = answer(capsys, "e0", "--deals", "7")
+    assert found["experiment"] == "e0" and found["holds"] is True and len(found["rows"]) == 2
+    assert found["rows"][1] == {
+        "name": "more of more", "estimate": 0.3125, "low": 0.25, "high": 0.375, "expected": "above 0", "holds": True,
+    }  # fmt: skip
+    monkeypatch.setattr(validity, "validity", run)
+    found = answer(capsys, "e0", "--deals", "7", "--quick", "--seed", "3", code=1)
+    assert found["rows"][1]["holds"] is False and found["doses"]["2"]["mean"] == 0.3125
+    assert (asked["deals"], asked["seed"], asked["whole"], tuple(asked["tiles"])) == (7, 3, False, (12,))
+    assert cli.main(["signal", "e0"]) == 1 and "NO" in capsys.readouterr().out
+
+
+def test_measures_of_a_planted_convention(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    small = ["--rules", "tiny_pairs", "--deals", "40"]
+    loud = answer(capsys, "measure", "planted:strength=4", *small)
+    quiet = answer(capsys, "measure", "planted:strength=0", *small)
+    assert loud["reference"] == quiet["reference"] == "planted:strength=0" and loud["seed"] == 0
+    assert loud["observers"]["partner"]["gap"]["low"] > 1e-5
+    for name in ("excess", "gap"):
+        assert quiet["observers"]["partner"][name]["mean"] == pytest.approx(0, abs=1e-9)
+    other = answer(capsys, "measure", "planted:strength=4", *small, "--reference", "planted:strength=4")
+    assert other["observers"]["left"]["excess"]["mean"] == 0 == other["secrecy"]["left"]["mean"]
+
+    ladder = answer(capsys, "e1", "planted:strength=4", "planted:strength=0", *small, "--of", "1")["ladders"]
+    assert [one["player"] for one in ladder] == ["planted:strength=4", "planted:strength=0"]
+    assert ladder[0]["of"] == "left" and abs(ladder[1]["all"]["true"]["mean"]) < ladder[0]["all"]["true"]["mean"]
+
+    decoded = answer(capsys, "decode", "planted:strength=4", *small, "--target", "holds")
+    assert list(decoded["targets"]) == ["holds"] and decoded["of"] == 2 and decoded["hands"]["true"]["z"] is not None
+
+    few = [*small[:2], "--deals", "15", "--least", "20", "--examples", "1"]
+    table = answer(capsys, "conventions", "planted:strength=4", *few)
+    assert [row["kind"] for row in table["rows"]] == ["any", *MOVES] and len(table["examples"]) == 1
+    assert table["rows"][0]["convention"]["mean"] is not None and table["rows"][0]["verdict"] in ("noise", "open")
+    monkeypatch.setattr(examples, "draw_examples", lambda found, out: out.write_text(found[0].move))
+    assert cli.main(["signal", "conventions", "planted:strength=4", *few, "--png", "deals.png"]) == 0
+    move = table["examples"][0]["move"]
+    shown = capsys.readouterr().out
+    assert Path("deals.png").read_text() == move and f"lays {move}" in shown and "covers partner" in shown
+
+
+def test_listening(hearing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--rules", "tiny_pairs", "--deals", "40"]
+    found = answer(capsys, "listen", "planted:strength=4,listen=3", *small)["without"]
+    assert found["partner"]["divergence"]["low"] > 0 == found["opponents"]["divergence"]["mean"]
+    assert found["partner"]["influence"]["partner"]["informational"]["mean"] > 0
+    deaf = answer(capsys, "listen", "planted:strength=4", *small)["without"]
+    assert deaf["all"]["divergence"]["mean"] == 0 < deaf["all"]["influence"]["left"]["total"]["mean"]
+    found = answer(capsys, "listen", "club", "--deals", "6", "--tiles", "12")  # certain moves: a floor, and all alike
+    assert found["how"] == "certain" and found["without"]["all"]["influence"]["partner"]["total"]["mean"] > 0
+    found = answer(capsys, "listen", "lookahead:worlds=2,model=" + hearing, "--deals", "2")
+    assert set(found["without"]) == {"all", "partner", "opponents"}
+    assert found["without"]["all"]["divergence"]["mean"] is None and not found["without"]["all"]["influence"]
+
+
+def test_greedy_play_is_read_as_certain(hearing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    soft = answer(capsys, "measure", hearing, "--deals", "20")
+    sure = answer(capsys, "measure", hearing, "--deals", "20", "--greedy")
+    assert soft["how"] == "drawn by its own probabilities" and sure["how"].startswith("its likeliest action")
+    assert soft["reference"] == sure["reference"] == f"deaf:model={hearing}"
+    assert sure["observers"]["partner"]["uniform"] != soft["observers"]["partner"]["uniform"]
+
+
+def test_the_square(
+    hearing: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["e2", "planted:strength=4,listen=3", "--boards", "40", "--rules", "tiny_pairs", "--out", "kept/matches"]
+    found = answer(capsys, *words)
+    assert found["experiment"] == "e2" and found["boards"] == 40 and set(found["cells"]) == {"00", "01", "10", "11"}
+    assert found["sides"]["deaf_a"] == "planted:strength=4,listen=0"
+    assert found["figures"]["exposure_1"]["mean"] == 0 != found["figures"]["partner_1"]["mean"]
+    names = sorted(path.name for path in (here / "kept" / "matches").iterdir())
+
+    def never(*words: Any, **more: Any) -> Any:
+        raise AssertionError("a match was played again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(matches, "evaluate", never)
+        assert answer(capsys, *words) == found
+    assert sorted(path.name for path in (here / "kept" / "matches").iterdir()) == names
+
+    own = answer(capsys, "e2", hearing, "--boards", "10")
+    assert own["sides"]["deaf_b"] == f"deaf:model={hearing} (sampled)" and own["figures"]["net"]["mean"] == 0
+    assert "both teams are the same players" in own["notes"][0]
+    trained = f"{hearing},planted:strength=2"
+    lists = ["--retrained", trained, "--deaf", f"deaf:model={hearing},planted:strength=0", "--boards", "6"]
+    both = answer(capsys, "e2", *lists, "--against", "planted:listen=1")
+    assert len(both["squares"]) == 2 and both["squares"][1]["sides"]["deaf_a"] == "planted:strength=0"
+    assert both["squares"][0]["sides"]["hear_b"] == "planted:listen=1"
+
+
+def test_cross_play(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    few_draws(monkeypatch)
+    runs = [f"planted:strength={strength}" for strength in (2, 4, 8)]
+    found = answer(capsys, "e3", *runs, "--rules", "tiny_pairs", "--boards", "10", "--deals", "20", "--pool", "greedy")
+    far = np.array(found["distances"])
+    assert found["players"] == runs and far.shape == (3, 3) and far[0, 2] > far[0, 1] > 0 == far[1, 1]
+    assert found["methods"][0]["gap"]["low"] is not None and found["agreement"]["all"]["p"] is not None
+    words = ["--method", "a=random,greedy", "--method", "b=club,planted:strength=2,listen=1", "--deals", "0"]
+    found = answer(capsys, "e3", *words, "--boards", "4", "--out", "m", "--rules", "tiny_pairs")
+    assert found["method"] == ["a", "a", "b", "b"] and found["distances"] is None
+    assert found["players"][3] == "planted:strength=2,listen=1" and len(list((here / "m").iterdir())) == 20
+
+
+def test_the_free_channel(hearing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "e4", hearing, "--deals", "60", "--control", "planted:strength=4")
+    assert found["player"]["decisions"] > 10 and found["player"]["information"]["mean"] < 1e-3
+    assert found["control"]["players"][0] == "planted:strength=4"
+    assert found["control"]["information"]["mean"] > 0.01
+
+
+def test_maxims(hearing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "e9", hearing, "--boards", "2", "--deals", "20", "--others", "random,uniform")
+    assert len(found["worths"]) == 22 and found["base"] == "club" and found["players"][0] == hearing
+    assert set(found["answers"][0]["rates"]) == {"random", "uniform"}
+
+
+def test_probe(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deals of a program that cannot be asked."""
+    rules, lines, rng = get_rules("tiny_pairs"), [], np.random.default_rng(0)
+    engine: Any = make_engine(rules, 500, seed=1)
+    engine.reset()
+    hands, leaders, moves = engine.hands().copy(), engine.to_move().copy(), [[] for _ in range(500)]
+    rows = np.arange(500)
+    while len(rows):
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in engine.legal()])
+        for row, action in zip(rows, actions.tolist()):
+            moves[row].append(action)
+        _, over = engine.step(actions, autoreset=False)
+        rows = rows[~over]
+        engine = engine.take(~over) if len(rows) else None
+    for row in range(500):
+        lines.append(format_deal(Deal(rules, int(leaders[row]), [tiles_of(int(h)) for h in hands[row]], moves[row])))
+    (here / "deals.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(probe, "Learning", functools.partial(probe.Learning, epochs=2, hidden=8))
+    monkeypatch.setattr(probe, "probe", functools.partial(probe.probe, at_most=20))
+    found = answer(capsys, "probe", "deals.txt", "--player", "random")
+    assert found["deals"] == [300, 100, 100] and found["of"] == 2 and found["gain"]["total"]["units"] <= 100
+    assert found["exact"]["mean"] is not None and found["rules"] == "tiny_pairs"
+    (here / "few.txt").write_text("\n".join(lines[:20]) + "\n")
+    assert cli.main(["signal", "probe", "few.txt"]) == 2
+    assert "20 deals are too few for a probe: it needs 500" in capsys.readouterr().err
+
+
+BAD = [
+    ("measure nobody", "unknown agent 'nobody'; choose from random, greedy"),
+    ("measure pimc", "pimc has no probabilities: its moves hang on worlds that it draws"),
+    ("report pimc --out new", "measure the network or rule player that it is built on"),
+    ("measure club --reference pimc", "pimc has no probabilities"),
+    ("measure {hearing} --rules sport_book", "was trained for tiny_pairs labelled_ends=True, not for sport_book"),
+    ("report {hearing} {plain} --out new", "was trained for tiny_pairs, not for tiny_pairs labelled_ends=True"),
+    ("listen {plain}", "out of distribution"),
+    ("e2 {plain}", "train it with deaf=0.25"),
+    ("conventions {plain} --reference deaf:model={plain}", "out of distribution"),
+    ("e2 club --boards 100 --claim 0.5", "--boards 100 are too few for a claim of 0.5 points a deal: it needs about"),
+    ("e2 club --claim 0", "--claim 0 must be points above 0"),
+    ("e2", "name HEARING"),
+    ("e2 club --retrained club --deaf club", "name HEARING"),
+    ("e2 --retrained club,greedy --deaf random", "--retrained has 2 runs and --deaf 1"),
+    ("e3", "which trainings?"),
+    ("e3 club", "cross-play needs two trainings or more of a method, and all has 1"),
+    ("e3 --method club,greedy", "write NAME=RUN,RUN"),
+    ("e3 club club --deals 0 --boards 4", "each training counts once"),
+    ("report club club --out new", "each run counts once"),
+    ("e4 {plain}", "train it with labelled_ends=true"),
+    ("measure club --tiles 12,x", "must be numbers of 0..27 with commas between them"),
+    ("measure club --tiles 27 --deals 2", "no decision with so many tiles on the line in 2 deals"),
+    ("decode club --target colour --deals 2 --rules tiny_pairs", "unknown target 'colour'"),
+    ("decode club --of 7 --deals 2 --rules tiny_pairs", "of=7 must be another seat"),
+    ("measure club --rules blitz", "not in blitz"),
+    ("listen lookahead --deals 2", "lookahead"),
+    ("probe none.txt", "none.txt: No such file"),
+    ("report greedy --out file.txt", "file.txt: File exists"),
+    ("report greedy --out file.txt/below", "file.txt/below: Not a directory"),
+    ("e2 planted:listen=1 --out file.txt", "file.txt: File exists"),
+    ("conventions club --png none/deals.png", "none/deals.png"),
+    ("e0 --deals 1", "got '1'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "says"), BAD, ids=[words for words, _ in BAD])
+def test_bad_input_is_one_line_and_exit_code_2(
+    words: str, says: str, here: Path, hearing: str, plain: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "file.txt").write_text("")
+    before = sorted(here.rglob("*"))
+    code = cli.main(["signal", *(word.format(hearing=hearing, plain=plain) for word in words.split())])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, ""), err
+    assert err.startswith("domino: ") and err.count("\n") == 1 and says in err
+    assert sorted(here.rglob("*")) == before, "nothing is written"

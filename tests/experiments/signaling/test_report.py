@@ -1,0 +1,248 @@
+"""The report: a page that needs nothing but itself, every part or why not, and the same figures on page and in JSON."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from agents import make_agent
+from domino_env import get_rules
+from experiments.evaluate import evaluate
+from experiments.signaling import report as reporting
+from experiments.signaling.information import measure
+from experiments.signaling.page import Part, Picture, Sheet, drawn, page
+from experiments.signaling.players import Seats, game_of, split, tiles_for
+from experiments.signaling.record import play
+from experiments.signaling.report import Sizes, ready, report, states
+from tests.experiments.signaling.conftest import controls, without_pictures
+
+PARTS = ["header", "scoreboard", "ladder", "information", "listening", "value", "decoding", "conventions", "cross_play"]
+PARTS += ["controls", "channel"]
+SIZES = Sizes(deals=10, more=36, least=8, boards=20, controls=2, apart=3, draws=40)
+LOUD = "planted:strength=4,listen=3"
+
+
+class Reader(HTMLParser):
+    """Sees that tags are closed and names stand once; gathers tags with attributes, and text."""
+
+    VOID = ("meta", "img", "br", "link")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quickly() -> Any:
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reporting, "validity", lambda *words, **more: controls())
+        patch.setattr(reporting.examples, "figure", lambda found: Figure((1, 1)))  # it has tests of its own
+        yield
+
+
+def of_runs(hearing: str, folder: Path) -> Any:
+    """A report on a run beside two planted players, and what it wrote."""
+    players = [hearing, "planted:strength=2", "planted:strength=8"]
+    found = report(players, game_of(players), sizes=SIZES, folder=ready(folder))
+    return found, found.write(folder)
+
+
+@pytest.fixture(scope="module")
+def written(hearing: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return of_runs(hearing, tmp_path_factory.mktemp("report"))
+
+
+def test_the_page_needs_nothing_but_itself(written: Any) -> None:
+    text = written[1][0].read_text()
+    assert "http" not in text and "<script" not in text and "<link" not in text and "@import" not in text
+    read = Reader(text)
+    sources = [value for _, given in read.tags for name, value in given.items() if name in ("src", "xlink:href")]
+    assert sources and all(str(one).startswith(("data:image/png;base64,", "#")) for one in sources)
+    assert all(one.startswith("url(#") for one in re.findall(r"url\([^)]*", text))
+    names = [given["id"] for _, given in read.tags if "id" in given]
+    assert len(names) == len(set(names))
+    used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', text))
+    assert {a or b for a, b in used} <= set(names)
+    assert [given["id"] for tag, given in read.tags if tag == "section"] == PARTS
+    assert sum(tag == "svg" for tag, _ in read.tags) == 8 and sum(tag == "img" for tag, _ in read.tags) == 1
+    assert all(given.get("aria-label") for tag, given in read.tags if tag == "svg")
+
+
+def test_the_page_shows_the_figures_of_the_json(written: Any) -> None:
+    data, words = json.loads(written[1][1].read_text()), "\n".join(Reader(written[1][0].read_text()).words)
+    assert list(data["parts"]) == PARTS[1:] and not any("missing" in part for part in data["parts"].values())
+    parts, header = data["parts"], data["header"]
+    shown = [parts["information"]["observers"][place]["excess"] for place in ("partner", "left", "right")]
+    shown += [parts["information"]["secrecy"]["opponents"], parts["value"]["square"]["figures"]["partner_1"]]
+    shown += [parts["value"]["against_pool"]["against greedy, less the same of who hears nobody"]]
+    shown += [parts["decoding"]["partner"]["targets"]["holds"]["gain"]["rules"]["total"]]
+    shown += [
+        parts["cross_play"]["methods"][0]["gap"],
+        parts["controls"]["controls"][1],
+        *parts["scoreboard"]["points"].values(),
+    ]
+    for one in shown:
+        assert f"{one['mean']:+.3f} [{one['low']:.3f}, {one['high']:.3f}]" in words, one
+    assert header["how"] == "drawn by its own probabilities" and header["how"] in words
+    assert header["reference"] == f"deaf:model={header['player']}" and header["rules_hash"] in words
+    assert header["beliefs"] == "exact" and header["least_ess"] is None
+    assert re.fullmatch("[0-9a-f]{64}", header["networks"][header["player"]])
+    assert len(parts["conventions"]["rows"]) == 18 and all(row["text"] in words for row in parts["conventions"]["rows"])
+    assert parts["channel"]["player"]["players"][0] == header["player"]
+    assert "both teams are the same players" in " ".join(parts["value"]["square"]["notes"])
+
+
+def test_figures_are_those_of_the_measures(written: Any, hearing: str) -> None:
+    data = json.loads(written[1][1].read_text())
+    game = game_of([hearing])
+    assert game.title == "tiny_pairs labelled_ends=True" == data["header"]["rules"]
+    seats = Seats(game)
+    one, twin = seats(hearing), seats(f"deaf:model={hearing}")
+    assert one.agent.sample and twin.agent.sample and twin.agent.deaf
+    record = play(one.agent, game, SIZES.more, 0)
+    some = record.moments.take((record.moments.deal < SIZES.deals) & np.isin(record.moments.tiles, tiles_for(game)))
+    info = measure(some, record.table, twin.agent, reference_floor=twin.floor)
+    assert data["parts"]["information"]["observers"]["partner"]["gap"] == info.estimates()["partner"]["gap"].to_dict()
+    won = evaluate(one.agent, "greedy", game, SIZES.boards)
+    assert data["parts"]["scoreboard"]["points"][f"{hearing} (sampled) against greedy"]["mean"] == won.points_per_deal
+    assert 0 < data["parts"]["scoreboard"]["forced"] < 1
+    assert data["parts"]["scoreboard"]["forced"] == 1 - len(record.moments) / record.turns
+
+    rows = [json.loads(line) for line in written[1][2].read_text().splitlines()]
+    assert len(rows) == len(some) == data["header"]["decisions"]
+    assert np.mean([row["partner"]["gap"] for row in rows]) == pytest.approx(np.mean(info.gap[:, 0]))
+    assert [row["action"] for row in rows] == some.action.tolist() and [row["ply"] for row in rows] == some.ply.tolist()
+    assert all(row["without"] == twin.name and row["listen"] >= 0 and row["legal"] > 1 for row in rows)
+    assert all(row["said"] <= 0 and row["left"]["foreseen"] <= 0 for row in rows)
+
+
+def test_the_same_again_is_the_same(
+    written: Any, hearing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but the date and the seconds; that pictures are is seen below."""
+    without_pictures(monkeypatch)
+    found, paths = of_runs(hearing, tmp_path / "new" / "again")
+    assert found.header == written[0].header and paths[2].read_bytes() == written[1][2].read_bytes()
+
+    def undated(path: Path) -> str:
+        changing = r'Made [^<]* s\. |"made": \{[^}]*\}|(<svg.*?</svg>|<img [^>]*>)(?=<figcaption>)'
+        return re.sub(changing, "", path.read_text(), flags=re.DOTALL)
+
+    for path, before in zip(paths[:2], written[1]):
+        assert undated(path).splitlines() == undated(before).splitlines()
+
+
+def test_what_cannot_be_had_says_why(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_pictures(monkeypatch)
+    found = report([plain], game_of([plain]), sizes=Sizes(4, 8, 2, 4, 2, 2, 2))
+    parts = {part.name: part for part in found.parts}
+    assert list(parts) == PARTS
+    missing = {name: part.missing for name, part in parts.items() if part.missing}
+    assert set(missing) == {"listening", "value", "cross_play", "channel"}
+    for name in ("listening", "value"):
+        assert "deaf=0" in missing[name] and "out of distribution" in missing[name]
+    assert "three or more" in missing["cross_play"] and "labelled_ends" in missing["channel"]
+    assert found.header["reference"] == "planted:strength=0" and "no deaf twin" in found.header["why_reference"]
+    text = found.html()
+    assert text.count("Not here: ") == 4 and all(f'<section id="{name}">' in text for name in PARTS)
+    assert found.to_dict()["parts"]["channel"] == {"title": "The free channel", "missing": missing["channel"]}
+    assert found.decisions[0]["listen"] is None and found.decisions[0]["without"] is None
+
+
+def test_states_are_what_the_rules_need() -> None:
+    """Two orders of the same tiles are one state; the ends may be turned round."""
+    moments = play("random", "tiny_pairs", 300, tiles=[3]).moments
+    hashes, seen = states(moments), dict[str, Any]()
+    p = moments.position
+    for row, name in enumerate(hashes):
+        laid = int(np.bitwise_or.reduce(p.played[row]))
+        plain = (laid, *sorted(p.ends[row]), *p.sizes[row], *p.voids[row], p.to_move[row], p.leader[row])
+        assert seen.setdefault(name, plain) == plain
+    assert 1 < len(seen) == len(set(seen.values())) < len(hashes)
+
+
+# -- pages ------------------------------------------------------------------------------------------------------------
+
+
+def test_pages_escape_and_align() -> None:
+    sheet = Sheet("a < b", ("x", "y"), [("<b>", "+0.10 [0.0, 0.2]"), ("–", "12.5%"), ("1,234", "alike 3")], ["so & so"])
+    words = sheet.html()
+    assert "<td>&lt;b&gt;</td><td class=figure>+0.10 [0.0, 0.2]</td>" in words and "a &lt; b" in words
+    assert words.count("class=figure") == 4 and "<li>so &amp; so</li>" in words
+    text = page("T", ["lead"], [Part("one", "One", "what", missing="why & how"), Part("two", "Two", "what", {"a": 1})])
+    Reader(text)
+    assert "Not here: why &amp; how" in text and '<a href="#two">2. Two</a>' in text
+    assert Part("two", "Two", "what", {"a": 1}, notes=["n"]).to_dict() == {"title": "Two", "a": 1, "notes": ["n"]}
+
+
+def test_pictures_stand_beside_each_other() -> None:
+    one = drawn('a "picture"', (2, 1), lambda figure: figure.subplots().plot([0, 1], [0, 1]))
+    assert one == drawn('a "picture"', (2, 1), lambda figure: figure.subplots().plot([0, 1], [0, 1]))
+    first, second = one.html(1), one.html(2)
+    assert 'id="p1-' in first and 'id="p2-' in second and 'id="p1-' not in second
+    assert (
+        first.startswith("<figure><svg role=") and "http" not in first and 'aria-label="a &quot;picture&quot;"' in first
+    )
+    Reader(first + second)
+    png = Picture("p", b"\x89PNG...")
+    assert 'src="data:image/png;base64,' in png.html(1)
+
+
+# -- players ----------------------------------------------------------------------------------------------------------
+
+
+def test_players(hearing: str, plain: str) -> None:
+    assert split(["planted:strength=4,listen=2,club", "a,b"]) == ["planted:strength=4,listen=2", "club", "a", "b"]
+    assert tiles_for(get_rules()) == (8, 10, 12, 14, 16) and tiles_for(get_rules(), every=True) == tuple(range(8, 17))
+    assert tiles_for(get_rules("tiny_pairs")) == tuple(range(1, 8))
+    assert game_of(["club"]).name == "sport_book" and game_of([f"lookahead:model={plain}"]).title == "tiny_pairs"
+    with pytest.raises(ValueError, match="blitz"):
+        game_of(["club"], "blitz")
+
+    seats = Seats(game_of([hearing]))
+    one = seats(hearing)
+    assert (
+        seats(hearing) is one
+        and one.side is one.agent
+        and not one.certain
+        and one.reading_floor == 0 < one.floor < 1e-5
+    )
+    assert {who: twin.name for who, twin in seats.twins(one).items()} == {"all": f"deaf:model={hearing}"}
+    with pytest.raises(ValueError, match="is deaf"):
+        seats.twins(seats(f"deaf:model={hearing}"))
+    club = seats("club")
+    assert club.certain and club.floor > 0.01 > club.reading_floor == 0 and club.side == "club" and club.do == "uniform"
+    assert seats.reference(club).name == "planted:strength=0" and seats.reference(one, "uniform").model == "uniform"
+    with pytest.raises(ValueError, match=r"pimc has no probabilities.*domino signal listen"):
+        seats.asked("pimc")
+
+    sure = Seats(game_of([hearing]), greedy=True)(hearing)
+    assert sure.side == hearing and sure.certain and sure.reading_floor > 0
+    moments = play(sure.agent, game_of([hearing]), 5).moments
+    assert len(moments) and (play(make_agent(hearing), game_of([hearing]), 5).moments.action == moments.action).all()
