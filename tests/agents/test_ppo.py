@@ -486,10 +486,15 @@ def test_impossible_settings_name_their_key(settings: dict[str, Any], key: str) 
     assert caught.value.args[0] == key and len(caught.value.args) == 2
 
 
-def test_rollouts_are_joined_in_order() -> None:
-    trainer = small()
+@pytest.mark.parametrize("deaf", [0.0, 0.5])
+def test_rollouts_are_joined_in_order(deaf: float) -> None:
+    trainer = small(deaf=deaf)
     parts = [trainer._play(part).rollout for part in range(2)]
-    whole = join(parts)
+    joined = join(parts)
     for field in dataclasses.fields(Rollout):
-        assert np.array_equal(getattr(whole, field.name), np.concatenate([getattr(p, field.name) for p in parts]))
+        found, wanted = getattr(joined, field.name), [getattr(part, field.name) for part in parts]
+        if field.name == "whole" and not deaf:
+            assert found is None and wanted == [None, None]
+        else:
+            assert np.array_equal(found, np.concatenate(wanted))
     trainer.close()

@@ -305,7 +305,7 @@ def test_what_is_said_and_defaults(folder: Path) -> None:
         ("model={},threads=0", "threads=0"),
         ("model={},temperature=0", "temperature=0"),
         ("model={},floor=2", "floor=2"),
-        ("model={},reads=none", "reads='none'"),
+        ("model={},reads=both", "reads='both'"),
         ("critic={},candidates=200", "need a model="),
         ("model={},depth=2", "no option 'depth'"),
     ],
