@@ -127,7 +127,7 @@ def make_agent(agent: str | Agent, rules: str | Rules | None = None) -> Agent:
     if name in _REGISTRY:
         return _checked(_build(name, options), rules)
     if (folder := folder_of(agent)) is not None:
-        return _load(folder, None if rules is None else get_rules(rules))
+        return cast(Agent, load_network(folder, None if rules is None else get_rules(rules)))
     raise ValueError(f"unknown agent {agent!r}; choose from {_choices()}, or give the folder of a checkpoint")
 
 
@@ -206,12 +206,17 @@ def _value(text: str) -> int | float | bool | str:
     return text
 
 
-def _load(folder: Path, rules: Rules | None) -> Agent:
+def load_network(folder: str | Path, rules: Rules | None = None, **settings: Any) -> Any:
+    """The agent of a checkpoint, with settings as of `agents.checkpoint.load_policy`.
+
+    Raises:
+        CheckpointError: it cannot be used; ImportError: torch is not installed.
+    """
     try:
         from agents.checkpoint import load_policy  # torch is only needed here
     except ModuleNotFoundError as error:
         raise ImportError(f"to load the checkpoint {folder} install torch: pip install 'domino-lab[train]'") from error
-    return cast(Agent, load_policy(folder, rules))
+    return load_policy(folder, rules, **settings)
 
 
 def decide(

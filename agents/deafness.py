@@ -16,12 +16,12 @@ deaf seat does without: to be told that would be to be told who laid what.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.base import Agent, register_agent
+from agents.base import Agent, load_network, register_agent
 from domino_env.observation import Layout
 from domino_env.rules import Rules
 
@@ -78,11 +78,7 @@ def check_heard(name: str, chance: float, deaf: bool) -> None:
 
 def deaf(model: str) -> Agent:
     """A network that hears nothing of what others chose: model=RUN, a run or checkpoint trained with deaf above 0."""
-    try:
-        from agents.checkpoint import load_policy  # torch is only needed here
-    except ModuleNotFoundError as error:
-        raise ImportError(f"to load {model} install torch: pip install 'domino-lab[train]'") from error
-    agent: Any = load_policy(str(model), deaf=True)
+    agent = load_network(str(model), deaf=True)
     agent.name = f"deaf:model={model}"
     return cast(Agent, agent)
 

@@ -7,9 +7,9 @@ needs (`agents.checkpoint.slim`). README.md says on what machine it was trained,
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from agents.base import Agent, call_factory, register_agent
+from agents.base import Agent, call_factory, load_network, register_agent
 from agents.search import load
 
 FOLDER = Path(__file__).parent
@@ -24,13 +24,9 @@ def champion(sample: bool = False) -> Agent:
     Args:
         sample: plays by its probabilities; else the likeliest action, which is the stronger.
     """
-    try:
-        from agents.checkpoint import load_policy  # torch is only needed here
-    except ModuleNotFoundError as error:
-        raise ImportError("the champion is a network; install torch: pip install 'domino-lab[train]'") from error
-    policy = load_policy(FOLDER, sample=sample)
+    policy = load_network(FOLDER, sample=sample)
     policy.name = "champion"
-    return policy
+    return cast(Agent, policy)
 
 
 def champion_search(**options: Any) -> Agent:

@@ -6,13 +6,13 @@ who believes `b` about the mover's hand expects it to play the mean of the answe
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.base import need_probabilities
-from agents.search.position import Position, mask_of_bits
+from agents.search.position import Position, imagine, mask_of_bits
 from agents.search.reading import Model, check_model
 from domino_env.decisions import Decisions
 from domino_env.line import LineEngine
@@ -59,47 +59,30 @@ def answers(
     engine = standing(position)
     out, legal = np.empty((len(row), rules.num_actions)), np.empty(len(row), np.uint64)
     agent: Any = model
-    told = engine.history() if not isinstance(model, str) and getattr(agent, "needs_history", False) else None
+    told = engine.history() if getattr(agent, "needs_history", False) else None
+    # Of a network what all see is worked out once for each position.
+    seen = engine.observe(packed=True) if hasattr(agent, "answers") else None
     for begin in range(0, len(row), _ASKED):
         some = slice(begin, begin + _ASKED)
         obs, legal[some] = engine.suppose(row[some], hands[some])
         mask = mask_of_bits(legal[some])
+        even = mask / mask.sum(axis=1, keepdims=True)
         if isinstance(model, str):
-            out[some] = mask / mask.sum(axis=1, keepdims=True)
+            out[some] = even
             continue
-        if hasattr(agent, "answers"):  # a network: what all see is worked out once for each position
+        if seen is not None:
             rows, which = np.unique(row[some], return_inverse=True)
-            seen = engine.observe(packed=True)[rows]
             history = None if told is None else told[rows]
-            out[some] = agent.answers(seen, history, which, hands[some], legal[some])
+            out[some] = agent.answers(seen[rows], history, which, hands[some], legal[some])
         else:
             history = None if told is None else told[row[some]]
             batch = Decisions(unpack(obs), mask, position.to_move[row[some]], history, rules=rules)
             out[some] = agent.probabilities(batch)
-    if floor and not isinstance(model, str):
-        possible = mask_of_legal(legal, rules.num_actions)
-        out = (1 - floor) * out + floor * possible / possible.sum(axis=1, keepdims=True)
+        if floor:
+            out[some] = (1 - floor) * out[some] + floor * even
     return out, legal
-
-
-def mask_of_legal(legal: Bits, num_actions: int) -> Floats:
-    """(E,) legal actions as bits -> (E, actions) float64 of 0 and 1."""
-    return mask_of_bits(legal)[:, :num_actions].astype(np.float64)
 
 
 def standing(position: Position) -> LineEngine:
     """Tables as of the position, with any hands of the right sizes: for questions about the mover by `suppose`."""
-    sizes = position.sizes
-    past = None
-    if position.events is not None:
-        past = cast(npt.NDArray[np.int16], position.events)
-    return LineEngine.standing(
-        position.rules,
-        ((1 << sizes) - 1).astype(np.uint32),
-        position.played,
-        position.voids,
-        position.ends,
-        position.leader,
-        position.plies,
-        past,
-    )
+    return imagine(position, np.arange(len(position)), ((1 << position.sizes) - 1).astype(np.uint32))

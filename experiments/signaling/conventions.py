@@ -58,7 +58,6 @@ LEVEL = 0.05  # of false discoveries
 TILES = range(8, 17)  # on the line before the decisions that are measured: beliefs are exact there
 FLOOR = 0.02
 EXAMPLES = 3
-_PLIES = 1 << 10
 _TINY = 1e-9  # of a probability that is no longer open; of bits
 
 # -- what may be meant ----------------------------------------------------------------------------------------------
@@ -248,7 +247,7 @@ def listening(
     Raises:
         ValueError: players that cannot be asked.
     """
-    key = moments.deal * _PLIES + moments.ply
+    key = moments.number
     wanted = key[rows] + place
     found = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
     there = np.flatnonzero(key[found] == wanted)

@@ -29,7 +29,6 @@ Masks = npt.NDArray[np.uint32]
 WORLDS = 4000  # of a sampled belief
 _HANDS = 1 << 15  # looked at together
 _DENSE = 20  # hidden tiles up to which a belief may be exact
-_PLIES = 1 << 10
 _SALT = 6  # the family of random streams of these beliefs
 
 
@@ -83,7 +82,16 @@ def chunks(moments: Moments, place: int = 2, worlds: int = WORLDS) -> Iterator[I
     hidden = np.bitwise_count(position.hidden).astype(np.int64) - seen
     pairs = zip(hidden.tolist(), own.tolist())
     size = np.array([comb(tiles, held) if tiles <= _DENSE else worlds for tiles, held in pairs], np.int64)
-    for seat in range(position.rules.seats):
+    yield from pieces(moments, size)
+
+
+def pieces(moments: Moments, size: Ints) -> Iterator[Ints]:
+    """All decisions, those of one seat at a time, and of them few, those with few hands first: (n,) numbers each.
+
+    Args:
+        size: (M,) about how many hands are looked at for each.
+    """
+    for seat in range(moments.position.rules.seats):
         mine = np.flatnonzero(moments.seat == seat)
         mine = mine[np.argsort(size[mine], kind="stable")]
         upto = np.cumsum(size[mine]) - size[mine]
@@ -116,7 +124,7 @@ def hand_lists(
     rules, n = moments.position.rules, len(moments)
     if not 1 <= place < rules.seats:
         raise ValueError(f"place={place!r} must be of another seat, 1..{rules.seats - 1} clockwise")
-    keys = row_keys(seed, moments.deal * _PLIES + moments.ply, salt=_SALT)
+    keys = row_keys(seed, moments.number, salt=_SALT)
     exact, known = np.zeros(n, np.bool_), np.ones(n, np.bool_)
     parts: list[tuple[Ints, Masks, Floats, Floats, Floats, Floats]] = []
     for seat in range(rules.seats):

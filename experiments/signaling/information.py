@@ -38,6 +38,7 @@ from agents.search.position import PUBLIC, Position
 from agents.search.reading import ExactBelief, Model, SampledBelief, SplitBelief, log_factors, policy_belief
 from domino_env.deals import row_keys
 from domino_env.rules import Rules
+from experiments.signaling.hands import pieces
 from experiments.signaling.record import Moments
 from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered
 
@@ -51,8 +52,6 @@ FLOOR = 0.02  # of a reference: what it never plays is not impossible
 CANDIDATES = 2000  # worlds of a sampled belief
 LEVELS = ("rules", "uniform", "reference")  # whom a belief may take the decider for
 _FIGURES = ("told", "reference", "uniform", "entropy", "options", "pointwise", "foreseen", "ess")
-_HANDS = 1 << 15  # hands that are looked at together
-_PLIES = 1 << 10
 _DENSE = 20  # hidden tiles up to which a belief may be exact
 
 
@@ -100,14 +99,8 @@ def _chunks(
     moments: Moments, table: Sequence[Model], places: Sequence[int], floor: float, sampled: dict[str, Any], seed: int
 ) -> Iterator[_Chunk]:
     """All decisions, a few at a time; `sampled`: method and candidates as of `policy_belief`."""
-    size = _list_sizes(moments, places, sampled["candidates"])
-    for seat in range(moments.position.rules.seats):
-        mine = np.flatnonzero(moments.seat == seat)
-        mine = mine[np.argsort(size[mine], kind="stable")]
-        upto = np.cumsum(size[mine]) - size[mine]
-        for rows in np.split(mine, np.flatnonzero(np.diff(upto // _HANDS)) + 1):
-            if len(rows):
-                yield _chunk(moments.take(rows), rows, seat, table, places, floor, sampled, seed)
+    for rows in pieces(moments, _list_sizes(moments, places, sampled["candidates"])):
+        yield _chunk(moments.take(rows), rows, int(moments.seat[rows[0]]), table, places, floor, sampled, seed)
 
 
 def _list_sizes(moments: Moments, places: Sequence[int], candidates: int) -> Ints:
@@ -136,7 +129,7 @@ def _chunk(
     models = [None if other == seat else model for other, model in enumerate(table)]
     parts = []
     for place in places:
-        keys = row_keys(seed, (moments.deal * _PLIES + moments.ply) * len(PLACES) + place % len(PLACES))
+        keys = row_keys(seed, moments.number * len(PLACES) + place % len(PLACES))
         parts.append(_look(_view(moments, place), seat, models, floor, sampled, keys))
     line = np.arange(len(moments))
     names = [row << 32 | hands.astype(np.int64) for row, hands, *_ in parts]

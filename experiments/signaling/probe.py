@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from scipy import stats
 from torch import Tensor, nn
 
 from agents.base import Agent
@@ -54,7 +53,7 @@ from experiments.signaling.decoding import (
     reliability,
 )
 from experiments.signaling.record import Moments
-from experiments.signaling.statistics import CONFIDENCE, ESS, NOTHING, Estimate, boards_needed, clustered
+from experiments.signaling.statistics import ESS, NOTHING, Estimate, boards_needed, clustered, ratio
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -449,14 +448,5 @@ def _exactly(
 
 
 def share_of(part: Floats, whole: Floats, deal: npt.NDArray[Any]) -> Estimate:
-    """The ratio of two sums over decisions, with the error of a ratio over deals (Cochran 1977, 6.4).
-
-    Nothing where the whole is not above 0 for sure: a share of it would say nothing.
-    """
-    all_of = clustered(whole, deal)
-    if not all_of.low > 0:
-        return NOTHING
-    share = float(np.sum(part) / np.sum(whole))
-    error = clustered(part - share * whole, deal).error / all_of.mean
-    margin = float(stats.t.ppf((1 + CONFIDENCE) / 2, all_of.units - 1)) * error
-    return Estimate(share, share - margin, share + margin, error, all_of.units, all_of.count)
+    """The ratio of two sums over decisions; nothing where the whole is not above 0 for sure: it would say nothing."""
+    return ratio(part, whole, deal) if clustered(whole, deal).low > 0 else NOTHING

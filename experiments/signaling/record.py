@@ -51,6 +51,11 @@ class Moments:
         """(M,) tiles on the line before the decision."""
         return np.bitwise_count(self.position.played).sum(axis=1, dtype=np.int64)
 
+    @property
+    def number(self) -> Ints:
+        """(M,) of the decision, whatever others there are: for its random streams."""
+        return _number(self.deal, self.ply)
+
     def take(self, rows: npt.NDArray[Any]) -> Moments:
         """Only these (indices or a bool mask)."""
         return Moments(
@@ -89,6 +94,10 @@ class Record:
     moments: Moments
     points: npt.NDArray[np.float64]  # (D, seats) rewards of each deal (S9)
     turns: int = 0  # of all deals, with those that leave no choice; 0: not counted
+
+
+def _number(deal: Ints, ply: Ints) -> Ints:
+    return deal * _PLIES + ply
 
 
 def seated(players: str | Agent | Sequence[str | Agent], rules: str | Rules) -> tuple[Agent, ...]:
@@ -203,7 +212,7 @@ def _play(
 
 def chance_of(seed: int, deal: Ints, ply: Ints) -> Streams:
     """The chance with which a record's decisions were made: a player that is asked again with it plays the same."""
-    return Streams.of(seed, deal * _PLIES + ply)
+    return Streams.of(seed, _number(deal, ply))
 
 
 def joined(parts: Sequence[Moments]) -> Moments:

@@ -64,10 +64,9 @@ NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, 0, 0)
 
 
 def clustered(values: npt.NDArray[Any], unit: npt.NDArray[Any], weights: npt.NDArray[Any] | None = None) -> Estimate:
-    """The mean over decisions, with the error of a ratio whose units are deals.
+    """The mean over decisions, with an interval over deals.
 
-    Numbers of decisions differ from deal to deal, so the mean is a ratio of sums over deals; its error is that of the
-    linearised ratio (Cochran 1977, 6.4), and the interval is Student's t over the deals.
+    Numbers of decisions differ from deal to deal, so the mean is a ratio of sums over deals, see `ratio`.
 
     Args:
         values: (M,); unit: (M,) number of the deal, in any order; weights: (M,) >= 0, None: all alike.
@@ -75,20 +74,31 @@ def clustered(values: npt.NDArray[Any], unit: npt.NDArray[Any], weights: npt.NDA
         An estimate without interval where there are fewer than two deals, and `NOTHING` where there is nothing.
     """
     values = np.asarray(values, np.float64)
-    if not len(values):
-        return NOTHING
     weights = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
+    return ratio(weights * values, weights, unit)
+
+
+def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any], unit: npt.NDArray[Any]) -> Estimate:
+    """The sum of one thing over the sum of another, with the error of a ratio whose units are deals.
+
+    The error is that of the linearised ratio (Cochran 1977, 6.4), and the interval is Student's t over the deals.
+
+    Args:
+        part, whole: (M,); unit: (M,) number of the deal, in any order.
+    Returns:
+        An estimate without interval where there are fewer than two deals, and `NOTHING` where the whole is not above 0.
+    """
     _, which = np.unique(unit, return_inverse=True)
-    sums, sizes = np.bincount(which, weights * values), np.bincount(which, weights)
+    sums, sizes = np.bincount(which, part), np.bincount(which, whole)
     n, total = len(sums), float(sizes.sum())
     if not total > 0:
         return NOTHING
     mean = float(sums.sum() / total)
     if n < 2:
-        return Estimate(mean, math.nan, math.nan, math.nan, n, len(values))
+        return Estimate(mean, math.nan, math.nan, math.nan, n, len(part))
     error = float(np.sqrt(n / (n - 1) * ((sums - mean * sizes) ** 2).sum()) / total)
     margin = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * error
-    return Estimate(mean, mean - margin, mean + margin, error, n, len(values))
+    return Estimate(mean, mean - margin, mean + margin, error, n, len(part))
 
 
 def over_units(values: npt.NDArray[Any]) -> Estimate:

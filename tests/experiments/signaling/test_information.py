@@ -11,7 +11,7 @@ from agents import make_agent
 from agents.search.position import PUBLIC
 from agents.search.reading import ladder as levels_of
 from domino_env.rules import get_rules
-from experiments.signaling import information
+from experiments.signaling import hands
 from experiments.signaling.exact import FIGURES, by_replay, everything
 from experiments.signaling.information import distances, divergences, each_seat, figure, measure, share
 from experiments.signaling.record import play
@@ -97,7 +97,7 @@ def test_measure__bounds(spoken):
 def test_measure__how_the_work_is_cut_up_changes_nothing(spoken, monkeypatch):
     moments = spoken.moments.take(np.arange(8))
     whole = measure(moments, spoken.table, GREEDY)
-    monkeypatch.setattr(information, "_HANDS", 100)
+    monkeypatch.setattr(hands, "_HANDS", 100)
     calls = []
     parts = measure(moments, spoken.table, GREEDY, progress=lambda done, total: calls.append((done, total)))
     assert len(calls) > 4 and calls[-1] == (8, 8)
