@@ -8,19 +8,18 @@ and nothing else. What a command needs is imported when it runs, so that `domino
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
-import json
-import math
 import os
 import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+from experiments.signals import undisturbed
 
 #: Which extra brings which package; what is missing is named with its extra.
 EXTRAS = {
@@ -71,29 +70,13 @@ def _heard() -> Iterator[None]:
         sys.unraisablehook = before
 
 
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A Ctrl-C while modules are imported takes effect when they are: in the midst of an import Python can lose it."""
-    pressed: list[int] = []
-    try:
-        before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    except ValueError:  # not the main thread: signals go elsewhere
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
-
-
 try:
-    with _undisturbed():
+    with undisturbed():
         import typer
-        from rich.console import Console
         from rich.table import Table
 
+        from experiments.console import asked_rules, output, print_json, progress_bar, status_line, stdout_kept
+        from experiments.files import check_place
         from experiments.signaling.commands import app as signal_app
 except ModuleNotFoundError as error:
     if (hint := _missing(error)) is None:
@@ -105,7 +88,6 @@ except KeyboardInterrupt:  # nobody is there yet to catch it
     raise SystemExit(130) from None
 
 if TYPE_CHECKING:
-    from domino_env import Rules
     from experiments.replay import MatchReplay, Replay
 
 app = typer.Typer(
@@ -189,12 +171,12 @@ def train(
         )
     if seed is not None:
         words.append(f"seed={seed}")
-    with _undisturbed():
+    with undisturbed():
         from experiments.train import train as run
-    with _stdout_kept(as_json):
+    with stdout_kept(as_json):
         result = run(path, words, resume, json=as_json)
     if as_json:
-        _print_json(result)
+        print_json(result)
 
 
 @app.command()
@@ -225,20 +207,20 @@ def sweep(
 
     Example: domino sweep algorithms seeds=[1,2,3] evaluate.boards=200 --out runs/algorithms
     """
-    with _undisturbed():
+    with undisturbed():
         from experiments import sweep as sweeps
     path = sweeps.find(file)
     given = [*(words or []), *([] if seed is None else [f"seeds=[{seed}]"])]
     folder = out or Path("runs") / f"sweep-{path.stem}"
-    with _stdout_kept(as_json):
+    with stdout_kept(as_json):
         plan = sweeps.plan(path, given)
         try:
-            table = sweeps.run(plan, folder, jobs, lambda line: print(line, file=sys.stderr, flush=True), _progress)
+            table = sweeps.run(plan, folder, jobs, lambda line: print(line, file=sys.stderr, flush=True), progress_bar)
         except KeyboardInterrupt:
             print(f"interrupted; the same command goes on with {folder}", file=sys.stderr)
             raise
     if as_json:
-        _print_json(table)
+        print_json(table)
     else:
         _show_sweep(table)
     if failed := len(table["failures"]):
@@ -265,19 +247,19 @@ def compare(
 
     Example: domino compare runs/quick-1-20261130-120000 runs/quick-2-20261130-120500 --by learning_rate --out rates.png
     """
-    with _undisturbed():
+    with undisturbed():
         from experiments import compare as comparing
         from experiments.sweep import is_sweep
     place = out or (Path(runs[0]) if len(runs) == 1 and is_sweep(runs[0]) else Path()) / "compare.png"
     comparing.check_axis(x)
-    _check_place(place)
-    with _stdout_kept(as_json), _status() as say:
+    check_place(place)
+    with stdout_kept(as_json), status_line() as say:
         say("reading the logs")
         found = comparing.read_runs(runs, by)
         comparing.draw(found, place, x)
         scalars = comparing.write_scalars(found, place.with_suffix(".tensorboard"))
     if as_json:
-        _print_json({**found.to_dict(x), "out": place, "tensorboard": scalars})
+        print_json({**found.to_dict(x), "out": place, "tensorboard": scalars})
     else:
         _show_comparison(found.to_dict(x), place, scalars)
 
@@ -326,12 +308,12 @@ def evaluate(
     if losses_png is not None:
         if losses is None:
             raise ValueError(f"--losses-png {losses_png} needs --losses N, the boards whose moves are solved")
-        _check_place(losses_png)
-    with _undisturbed():
+        check_place(losses_png)
+    with undisturbed():
         from experiments.evaluate import AgentError, evaluate as play
-    policy, game = "forfeit" if forfeit else "raise", _game(rules)
+    policy, game = "forfeit" if forfeit else "raise", asked_rules(rules)
     options: dict[str, Any] = {"on_error": policy, "time_limit": time_limit, "words": words, "losses": losses or 0}
-    with _stdout_kept(as_json), _progress("boards") as show:
+    with stdout_kept(as_json), progress_bar("boards") as show:
         try:
             result = play(a, b, game, boards, seed, batch, show, **options)
         except AgentError as error:
@@ -341,7 +323,7 @@ def evaluate(
 
         draw_losses(result.losses, (result.a, result.b), losses_png)
     if as_json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
         _show_evaluation(result.to_dict())
 
@@ -388,25 +370,25 @@ def exploit(
 
     Example: domino exploit club --no-train --search pimc:model={},known=true
     """
-    with _undisturbed():
+    with undisturbed():
         from experiments import exploit as exploiting
         from experiments.evaluate import AgentError
-    game = None if rules is None else _game(rules)
+    game = None if rules is None else asked_rules(rules)
     if exact:
         from experiments.enumerate import exact_exploitability
 
-        with _stdout_kept(as_json), _status() as say:
+        with stdout_kept(as_json), status_line() as say:
             say("walking every deal")
             figures = exact_exploitability(run, exploiting.rules_of(run, game))
         if as_json:
-            _print_json(figures)
+            print_json(figures)
         else:
             _show_exact(figures)
         return
     kept = out or exploiting.default_out(run, seed)
     training: dict[str, Any] = {"minutes": minutes, "updates": updates, "start": start, "overrides": words or []}
     which: dict[str, Any] = {"trains": not no_train, "searches": not no_search, "search": search, "out": out}
-    with _stdout_kept(as_json), _progress("boards") as show:
+    with stdout_kept(as_json), progress_bar("boards") as show:
         try:
             result = exploiting.exploit(run, game, boards=boards, seed=seed, progress=show, **which, **training)
         except AgentError as error:
@@ -416,7 +398,7 @@ def exploit(
                 print(f"interrupted; the same command goes on with {kept}", file=sys.stderr)
             raise
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         _show_exploit(result)
 
@@ -437,10 +419,10 @@ def benchmark_engine(
     """
     from experiments import benchmark
 
-    with _stdout_kept(as_json), _status() as say:
+    with stdout_kept(as_json), status_line() as say:
         result = benchmark.engine(rules, rows, seconds, seed, peers, say, games)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
     table = Table(
         "rows", "moves/s", "per CPU second", "yardstick/s", "of the yardstick", title=f"engine, {rules}, one core"
@@ -454,7 +436,7 @@ def benchmark_engine(
             f"{row['ratio']:.0%}",
         )
     memory = result["megabytes"]
-    out = _out()
+    out = output()
     out.print(table)
     out.print(
         f"An engine of {memory['rows']:,} rows holds {memory['held']} MB, {memory['peak']} MB at most with its answers."
@@ -484,12 +466,12 @@ def benchmark_train(
     """
     from experiments import benchmark
 
-    with _stdout_kept(as_json), _status() as say:
+    with stdout_kept(as_json), status_line() as say:
         result = benchmark.trainer(updates, seed, peers, say)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-    out = _out()
+    out = output()
     out.print(f"{result['decisions_per_second']:,} learned decisions a second, {result['threads']} threads")
     out.print(f"{result['decisions']:,} decisions in {result['seconds']:.1f} s: playing, learning and logging")
     _show_peers(result, "decisions/s")
@@ -511,10 +493,10 @@ def benchmark_solver(
     """
     from experiments import exact
 
-    with _stdout_kept(as_json), _status() as say:
+    with stdout_kept(as_json), status_line() as say:
         result = exact.solver(deals, seed, rules, peers, say)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
     columns = ("tiles on the line", "positions", "median ms", "90 %", "worst", "mean in a batch")
     table = Table(*columns, title=f"solver, {rules}, CPU time")
@@ -525,7 +507,7 @@ def benchmark_solver(
     table.add_row(
         "0, sign only", f"{result['deals']:,}", *(f"{sign[key]:,}" for key in ("ms_median", "ms_p90", "ms_max"))
     )
-    out = _out()
+    out = output()
     out.print(table)
     goals = result["goals"]
     out.print(f"Goals for all leads: median {goals['ms_median']:g} ms, worst {goals['ms_max']:g} ms.")
@@ -556,10 +538,10 @@ def benchmark_beliefs(
     """
     from experiments import exact
 
-    with _stdout_kept(as_json), _status() as say:
+    with stdout_kept(as_json), status_line() as say:
         result = exact.beliefs(deals, seed, rules, model, peers, say)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
     columns = {
         "after_tiles": "tiles on the line", "positions": "positions", "rules_ms": "rules only, exact",
@@ -570,7 +552,7 @@ def benchmark_beliefs(
     table = Table(*columns.values(), title=f"beliefs, {rules}, median CPU ms a position")
     for row in result["by_tiles"]:
         table.add_row(*(f"{row[key]:,}" if row.get(key) is not None else "" for key in columns))
-    _out().print(table)
+    output().print(table)
 
 
 @benchmark_app.command("search")
@@ -600,15 +582,15 @@ def benchmark_search(
     """
     from experiments import strength
 
-    with _stdout_kept(as_json), _status() as say:
+    with stdout_kept(as_json), status_line() as say:
         result = strength.search(players or (), model, rules, boards, seed, out, peers, say)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
     from rich.markup import escape
 
     names = result["players"]
-    screen = _out()
+    screen = output()
     screen.print(f"{boards:,} duplicate boards a match, {escape(rules)}, seed {seed}")
     table = Table("", "player", "CPU ms a move")
     for i, name in enumerate(names, 1):
@@ -661,23 +643,23 @@ def export(
 
     Example: domino export club greedy --decisions 100000 --values --seed 7 --out solved
     """
-    with _undisturbed():
+    with undisturbed():
         from experiments.export import PlayError, export as run
     options: dict[str, Any] = {"values": values, "forced": forced, "sample": sample, "part_deals": part_deals}
-    with _stdout_kept(as_json), _progress("decisions") as show:
+    with stdout_kept(as_json), progress_bar("decisions") as show:
         try:
-            result = run(agents, out, decisions, _game(rules), seed, **options, progress=show)
+            result = run(agents, out, decisions, asked_rules(rules), seed, **options, progress=show)
         except PlayError as error:
             raise typer.TyperException(str(error)) from error
         except KeyboardInterrupt:
             print(f"interrupted; whole parts are in {out}; the same command goes on", file=sys.stderr)
             raise
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
     speed = f", {result['decisions_per_second']:,.0f} a second" if result["new_rows"] else ", all there already"
     parts = f"{result['parts']} part{'s' if result['parts'] > 1 else ''}"
-    _out().print(
+    output().print(
         f"{result['rows']:,} decisions of {result['deals']:,} deals of {result['rules']} in {parts}, "
         f"{result['bytes'] / 1e6:,.1f} MB{speed}: {result['folder']}",
         markup=False,
@@ -744,7 +726,7 @@ def replay(
         for one in replays:
             plain = one.as_dict() if match is None else match.deal_dict(one)
             shown.append(plain if move is None else {**plain, "position": one.position(move)})
-        _print_json({"file": str(file), **({} if match is None else match.as_dict()), "deals": shown})
+        print_json({"file": str(file), **({} if match is None else match.as_dict()), "deals": shown})
     elif match is None:
         for one in replays:
             heading = (
@@ -792,11 +774,11 @@ def play(
 
     Example: domino play --rules sport_club --episode match --fours 1 --record match.jsonl --lang ru
     """
-    with _undisturbed():
+    with undisturbed():
         from experiments.play import PlayerError, play as sit_down
     options: dict[str, Any] = {"episode": episode, "fours": fours, "seed": seed, "lang": lang, "judge": judge}
     try:
-        sit_down(seat, partner, opponents, _game(rules), record=record, hint=hint, name=name, **options)
+        sit_down(seat, partner, opponents, asked_rules(rules), record=record, hint=hint, name=name, **options)
     except PlayerError as error:
         raise typer.TyperException(str(error)) from error
 
@@ -866,7 +848,7 @@ def tournament(
         return
     if boards is not None:
         raise ValueError(f"--boards {boards} is of --duplicate; a match of fours is as long as --fours says")
-    with _undisturbed():
+    with undisturbed():
         from experiments import tournament as play
         from experiments.tables import PairError
     words = list(words or [])
@@ -878,16 +860,20 @@ def tournament(
     else:
         fields = {
             **{"system": system, "rounds": rounds, "fours": fours, "table": table, "judge": judge, "seed": seed},
-            **({} if rules is None else {"rules": (game := _game(rules)).name, "rule_overrides": game.overrides()}),
+            **(
+                {}
+                if rules is None
+                else {"rules": (game := asked_rules(rules)).name, "rule_overrides": game.overrides()}
+            ),
             **({} if withdraw is None else {"withdraw": dict(map(_leaves, withdraw))}),
         }
         file = words.pop(0) if words and words[0].endswith((".yaml", ".yml")) else None
         config = play.plan(words, file, {key: value for key, value in fields.items() if value is not None})
         folder = out or Path("runs") / time.strftime("tournament-%Y%m%d-%H%M%S")
-    with _stdout_kept(as_json), _resumable(folder, PairError), _progress("deals") as show:
+    with stdout_kept(as_json), _resumable(folder, PairError), progress_bar("deals") as show:
         result = play.run(config, folder, workers or 1, show)
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         _show_tournament(result)
 
@@ -902,7 +888,7 @@ def _duplicate(
     as_json: bool,
 ) -> None:
     """`domino tournament --duplicate`."""
-    with _undisturbed():
+    with undisturbed():
         from experiments import duplicate as play
         from experiments.evaluate import AgentError
     if resume is not None:
@@ -912,12 +898,12 @@ def _duplicate(
     else:
         if words and words[0].endswith((".yaml", ".yml")):
             raise ValueError(f"{words[0]}: --duplicate is told who plays in words, not by a file")
-        asked = play.plan(words, _game(rules or "sport_book"), boards or play.BOARDS, seed or 0)
+        asked = play.plan(words, asked_rules(rules or "sport_book"), boards or play.BOARDS, seed or 0)
         folder = out or Path("runs") / time.strftime("duplicate-%Y%m%d-%H%M%S")
-    with _stdout_kept(as_json), _resumable(folder, AgentError), _progress("boards") as show:
+    with stdout_kept(as_json), _resumable(folder, AgentError), progress_bar("boards") as show:
         result = play.run(asked, folder, show)
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         _show_duplicate(result)
 
@@ -968,11 +954,11 @@ def solve(
     """
     from experiments.solve import find, report, solve as work_out
 
-    with _stdout_kept(as_json):
+    with stdout_kept(as_json):
         one = find(deal, number)
         result = work_out(one, move)
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         print("\n".join(report(result, one.deal.rules)))
 
@@ -1057,13 +1043,13 @@ def advise(
         told = adviser.find(table, number, seat)
     else:
         assert hand is not None and seat is not None and leader is not None
-        told = adviser.from_words(_game(rules or "sport_book"), seat, leader, hand, moves or "")
+        told = adviser.from_words(asked_rules(rules or "sport_book"), seat, leader, hand, moves or "")
     position = told.position(move)
     options: dict[str, Any] = {"worlds": worlds, "ms": ms, "model": model, "candidates": candidates, "floor": floor}
-    with _stdout_kept(as_json), _progress("worlds") as show:
+    with stdout_kept(as_json), progress_bar("worlds") as show:
         result = adviser.advise(position, **options, seed=seed, show=show)
     if as_json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
         print(adviser.report(result, color=sys.stdout.isatty()), end="")
 
@@ -1078,12 +1064,12 @@ def agents(as_json: Json = False) -> None:
 
     known = list_agents()
     if as_json:
-        _print_json({"agents": [{"name": name, "plays": text} for name, text in known]})
+        print_json({"agents": [{"name": name, "plays": text} for name, text in known]})
         return
     table = Table("name", "plays")
     for name, text in known:
         table.add_row(name, text)
-    out = _out()
+    out = output()
     out.print(table)
     out.print("A checkpoint folder is an agent too: runs/…/checkpoints/latest. Options follow a colon, name=value.")
 
@@ -1103,33 +1089,16 @@ def rules(
 
     from domino_env import PRESETS
 
-    chosen = [_game(name)] if name else list(PRESETS.values())
+    chosen = [asked_rules(name)] if name else list(PRESETS.values())
     if as_json:
         plain = {one.name: dataclasses.asdict(one) for one in chosen}
-        _print_json({"rules": plain})
+        print_json({"rules": plain})
         return
     fields = [field.name for field in dataclasses.fields(chosen[0]) if field.name != "name"]
     table = Table("field", *(one.name for one in chosen))
     for field in fields:
         table.add_row(field, *(_word(getattr(one, field)) for one in chosen))
-    _out().print(table)
-
-
-def _game(text: str) -> Rules:
-    """The rules of a text such as evaluations show: a preset's name, then FIELD=VALUE for what differs."""
-    from domino_env import get_rules
-
-    name, *words = text.split() or [""]
-    fields: dict[str, Any] = {}
-    for word in words:
-        field, sign, value = word.partition("=")
-        if not sign or not value or field in fields:
-            raise ValueError(f"--rules {text!r}: after the preset's name write FIELD=VALUE, each once; not {word!r}")
-        plain: dict[str, Any] = {"true": True, "false": False}
-        if field == "match_to":  # of the others, chain has a choice of this name
-            plain["none"] = None
-        fields[field] = int(value) if re.fullmatch(r"-?[0-9]{1,9}", value) else plain.get(value.lower(), value)
-    return get_rules(name, **fields)
+    output().print(table)
 
 
 def _word(value: Any) -> str:
@@ -1138,69 +1107,8 @@ def _word(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def _out() -> Console:
-    """Standard output; wide enough for its tables where it is no terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=120)
-
-
-def _print_json(result: dict[str, Any]) -> None:
-    """One JSON object on standard output; a figure that is not finite is null."""
-
-    def clean(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {str(key): clean(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [clean(item) for item in value]
-        if hasattr(value, "tolist"):  # NumPy
-            return clean(value.tolist())
-        if isinstance(value, float) and not math.isfinite(value):
-            return None
-        return str(value) if isinstance(value, Path) else value
-
-    print(json.dumps(clean(result), allow_nan=False))
-
-
-@contextlib.contextmanager
-def _stdout_kept(as_json: bool) -> Iterator[None]:
-    """Where JSON is asked for, whatever else would be printed meanwhile goes to standard error."""
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        yield
-
-
-@contextlib.contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar with rate and estimate on standard error, only at a terminal; yields show(done, total)."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    # A slow player takes minutes for a batch: the estimate looks back over some of them.
-    options: dict[str, Any] = {"console": Console(stderr=True), "transient": True, "speed_estimate_period": 600}
-    with Progress(*columns, TimeRemainingColumn(), **options) as bar:
-        task = bar.add_task(what, total=None, rate="")
-
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-            speed = bar.tasks[0].speed
-            bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
-
-        yield show
-
-
-@contextlib.contextmanager
-def _status() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says what is being done, only at a terminal; yields say(text)."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    with Console(stderr=True).status("") as status:
-        yield status.update
-
-
 def _show_evaluation(figures: dict[str, Any]) -> None:
-    out = _out()
+    out = output()
     interval = f"({figures['low']:+.2f} to {figures['high']:+.2f}, 95 %)"
     boards = f"{figures['boards']:,} duplicate boards of {figures['rules']}, seed {figures['seed']}"
     shares = ("win", "tie", "loss", "out_rate", "block_rate", "guard_rate")
@@ -1226,7 +1134,7 @@ def _show_sweep(result: dict[str, Any]) -> None:
 
     from experiments import summary
 
-    out = _out()
+    out = output()
     for number, (head, rows) in enumerate((summary.rows(result), summary.differences(result))):
         if rows:
             table = Table(
@@ -1245,7 +1153,7 @@ def _show_sweep(result: dict[str, Any]) -> None:
 def _show_comparison(result: dict[str, Any], picture: Path, scalars: Path) -> None:
     from rich.markup import escape
 
-    out = _out()
+    out = output()
     table = Table("group", "runs", *(f"over {escape(name)}" for name in result["opponents"]), title="where curves end")
     for group in result["groups"]:
         cells = []
@@ -1264,7 +1172,7 @@ def _show_comparison(result: dict[str, Any], picture: Path, scalars: Path) -> No
 def _show_exploit(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    out = _out()
+    out = output()
     columns = ("response", "points a deal won", "95 %", "CPU s", "boards", "seed")
     table = Table(*columns, title=escape(f"from {figures['frozen']}, {figures['rules']}"))
     table.columns[0].overflow = "fold"
@@ -1293,7 +1201,7 @@ def _show_exploit(figures: dict[str, Any]) -> None:
 def _show_exact(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    out = _out()
+    out = output()
     table = Table("", *(f"place {place}" for place in range(len(figures["value"]))))
     table.title = escape(f"{figures['agent']}, {figures['rules']}: points a deal; place 0 leads")
     for name, key in (("all play it", "value"), ("that seat plays its best", "best_response"), ("gain", "gain")):
@@ -1316,7 +1224,7 @@ def _show_exact(figures: dict[str, Any]) -> None:
 def _show_losses(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    losses, out = figures["dd_losses"], _out()
+    losses, out = figures["dd_losses"], output()
     if not losses["boards"]:
         out.print("no losses against double-dummy: every board has a forfeited deal")
         return
@@ -1334,7 +1242,7 @@ def _show_losses(figures: dict[str, Any]) -> None:
 def _show_tournament(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    out = _out()
+    out = output()
     heads = {
         **{"place": "", "pair": "pair", "match_points": "points", "played": "matches", "won": "won", "tied": "tied"},
         **{"lost": "lost", "byes": "byes", "buchholz": "Buchholz", "head_to_head": "head-to-head", "net": "net"},
@@ -1378,7 +1286,7 @@ def _rating(one: dict[str, float | None]) -> str:
 def _show_duplicate(figures: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    out, nash = _out(), figures["nash"]
+    out, nash = output(), figures["nash"]
     title = f"{figures['boards']:,} duplicate boards a match, {figures['rules']}, seed {figures['seed']}"
     table = Table(title=escape(title))
     for head in ("", "player", "rating (95 %)", "over the others", "in the mixture", "against it", "CPU ms a move"):
@@ -1413,7 +1321,7 @@ def _show_duplicate(figures: dict[str, Any]) -> None:
 
 
 def _show_peers(result: dict[str, Any], unit: str) -> None:
-    out = _out()
+    out = output()
     if result["peers"]:
         table = Table("peer", unit, "ours", "ours / theirs", "goal")
         for name, speed in result["peers"].items():
@@ -1430,7 +1338,7 @@ def _show_peers(result: dict[str, Any], unit: str) -> None:
 
 def _show_missing(result: dict[str, Any]) -> None:
     if result.get("peers_missing"):
-        _out().print(
+        output().print(
             f"Not installed, so not compared: {', '.join(result['peers_missing'])} (pip install 'domino-lab\\[peers]')"
         )
 
@@ -1480,16 +1388,9 @@ def _draw(position: dict[str, Any], svg: Path | None, png: Path | None) -> None:
         Image.fromarray(render.rgb(position)).save(buffer, "PNG")
         pictures.append((png, buffer.getvalue()))
     for path, _ in pictures:  # both can be written, or neither is
-        _check_place(path)
+        check_place(path)
     for path, content in pictures:
         write_whole(path, content)
-
-
-def _check_place(path: Path) -> None:
-    """OSError where no file of this name can lie."""
-    if not path.parent.is_dir() or path.is_dir():
-        number = errno.EISDIR if path.is_dir() else errno.ENOENT
-        raise OSError(number, os.strerror(number), str(path))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -26,6 +27,13 @@ def write_whole(path: str | Path, content: bytes | str) -> Path:
         unfinished.unlink(missing_ok=True)
         raise
     return path
+
+
+def check_place(path: Path) -> None:
+    """OSError where no file of this name can lie."""
+    if not path.parent.is_dir() or path.is_dir():
+        number = errno.EISDIR if path.is_dir() else errno.ENOENT
+        raise OSError(number, os.strerror(number), str(path))
 
 
 @contextlib.contextmanager

@@ -23,3 +23,13 @@ def handled(handler: Handler, *numbers: int) -> Iterator[None]:
     finally:
         for number, one in before.items():
             signal.signal(number, one)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """A Ctrl-C while modules are imported takes effect when they are: in the midst of an import Python can lose it."""
+    pressed: list[int] = []
+    with handled(lambda number, frame: pressed.append(number), signal.SIGINT):
+        yield
+    if pressed:
+        raise KeyboardInterrupt

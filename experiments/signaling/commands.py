@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from experiments.console import asked_rules, output, print_json, progress_bar, stdout_kept
+from experiments.files import check_place
+from experiments.signals import undisturbed
+
 if TYPE_CHECKING:
     from domino_env.rules import Rules
     from experiments.signaling.page import Sheet
@@ -53,20 +57,12 @@ TilesList = Annotated[
 ]
 
 
-def _cli() -> Any:
-    """What all commands share; it is imported late, for it imports this module."""
-    from experiments import cli
-
-    return cli
-
-
 @contextlib.contextmanager
 def _working(as_json: bool, what: str, folder: Path | None = None) -> Iterator[Any]:
     """Progress on standard error; a player that fails is exit code 1, and Ctrl-C says how to go on."""
     from experiments.evaluate import AgentError
 
-    cli = _cli()
-    with cli._stdout_kept(as_json), cli._progress(what) as show:
+    with stdout_kept(as_json), progress_bar(what) as show:
         try:
             yield show
         except AgentError as error:
@@ -79,14 +75,13 @@ def _working(as_json: bool, what: str, folder: Path | None = None) -> Iterator[A
 
 def _answer(result: dict[str, Any], sheets: Sequence[Sheet], as_json: bool, lines: Sequence[str] = ()) -> None:
     """Print one JSON object, or tables and lines."""
-    cli = _cli()
     if as_json:
-        cli._print_json(result)
+        print_json(result)
         return
     from rich.markup import escape
     from rich.table import Table
 
-    out = cli._out()
+    out = output()
     for sheet in sheets:
         table = Table(title=escape(sheet.title), title_justify="left")
         for number, name in enumerate(sheet.head):
@@ -102,7 +97,7 @@ def _answer(result: dict[str, Any], sheets: Sequence[Sheet], as_json: bool, line
 def _game(rules: str | None, players: Sequence[str]) -> Rules:
     from experiments.signaling.players import game_of
 
-    return game_of(players, None if rules is None else _cli()._game(rules))
+    return game_of(players, None if rules is None else asked_rules(rules))
 
 
 def _tiles(text: str | None, game: Rules, every: bool = False) -> tuple[int, ...]:
@@ -157,7 +152,7 @@ def e0(
 
     Example: domino signal e0 --quick --deals 150 --json
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.players import tiles_for
         from experiments.signaling.validity import TILES, validity
@@ -192,7 +187,7 @@ def e1(
 
     Example: domino signal e1 runs/hearing-1-20261130-120000 --deals 50 --tiles 10,12,14
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import ladder, sheets
     names = list(players or ladder.PLAYERS)
     game = _game(rules, names)
@@ -255,7 +250,7 @@ def e2(
 
     Example: domino signal e2 planted:strength=4,listen=3 --boards 200
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.players import split, without_opponents, without_partner
         from experiments.signaling.report import ready
@@ -337,7 +332,7 @@ def e3(
 
     Example: domino signal e3 --method a=random,greedy --method b=club,double_first --boards 100 --deals 0 --out matches
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.cross_play import cross_play
         from experiments.signaling.players import split
@@ -382,7 +377,7 @@ def e4(
 
     Example: domino signal e4 planted:strength=4 --rules "sport_book labelled_ends=true" --deals 30
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.ends import free_channel
     game = _game(rules, [run])
@@ -421,7 +416,7 @@ def e9(
 
     Example: domino signal e9 club --boards 50 --deals 100
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.maxims import maxims
         from experiments.signaling.players import split
@@ -461,7 +456,7 @@ def measure(
 
     Example: domino signal measure planted:strength=4 --reference planted:strength=0 --tiles 12,14 --deals 60
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.information import measure as told
     game = _game(rules, [player])
@@ -505,7 +500,7 @@ def listen(
 
     Example: domino signal listen planted:strength=4,listen=3 --deals 50
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.listening import listening
         from experiments.signaling.record import play
@@ -544,7 +539,7 @@ def decode(
 
     Example: domino signal decode planted:strength=4 --deals 30 --target holds
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.decoding import TARGETS, decode as ask
     game = _game(rules, [player])
@@ -577,7 +572,7 @@ def probe(
 
     Example: domino signal probe deals.txt --target holds
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.probe import check_deals, probe as learn
         from experiments.signaling.replayed import read_deals, replayed
@@ -614,10 +609,9 @@ def conventions(
 
     Example: domino signal conventions planted:strength=4 --deals 20 --least 20 --examples 1
     """
-    cli = _cli()
     if png is not None:
-        cli._check_place(png)
-    with cli._undisturbed():
+        check_place(png)
+    with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.conventions import conventions as judge
         from experiments.signaling.examples import draw_examples
@@ -675,7 +669,7 @@ def report(
 
     Example: domino signal report planted:strength=4,listen=3 --quick --out signals
     """
-    with _cli()._undisturbed():
+    with undisturbed():
         from experiments.signaling import report as reporting
         from experiments.signaling.players import split
     game = _game(rules, runs)
@@ -696,7 +690,7 @@ def report(
         found = reporting.report(runs, game, **options, pool=opponents, folder=folder, progress=show)
         written = found.write(folder)
     if as_json:
-        _cli()._print_json({"experiment": "report", "written": [str(path) for path in written], **found.to_dict()})
+        print_json({"experiment": "report", "written": [str(path) for path in written], **found.to_dict()})
         return
     missing = [f"no {part.title.lower()}: {part.missing}" for part in found.parts if part.missing]
     _answer({}, (), False, [*missing, f"Written: {', '.join(map(str, written))}"])

@@ -16,6 +16,7 @@ import pytest
 import typer
 
 from experiments import cli
+from experiments.console import print_json
 from tests.records import match_record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -307,7 +308,7 @@ def test_a_fault_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_figures_that_are_none_are_null(capsys: pytest.CaptureFixture[str]) -> None:
 
-    cli._print_json({"a": float("nan"), "b": np.float32(2), "c": [np.int64(3), np.array([1.5])], "d": Path("x")})
+    print_json({"a": float("nan"), "b": np.float32(2), "c": [np.int64(3), np.array([1.5])], "d": Path("x")})
     assert only_json(capsys) == {"a": None, "b": 2.0, "c": [3, [1.5]], "d": "x"}
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 from agents.base import Decisions, make_agent
 from agents.search import losses as dd
 from experiments import cli, train as training
+from experiments.console import asked_rules
 from experiments.evaluate import Result, evaluate
 from experiments.losses import LATE, PLACES, Losses, draw_losses
 from experiments.train import train
@@ -20,7 +21,7 @@ SMALL = "tiny_pairs max_pip=5 hand_size=4"
 
 
 def small() -> Any:
-    return cli._game(SMALL)
+    return asked_rules(SMALL)
 
 
 def played(a: Any = "greedy", b: Any = "random", **options: Any) -> Result:
@@ -51,7 +52,7 @@ def test_who_plays_exactly_loses_nothing(name: str) -> None:
 
 
 def test_two_seats() -> None:
-    result = evaluate("greedy", "random", cli._game("tiny_pairs seats=2 pairs=false hand_size=4"), 30, losses=30)
+    result = evaluate("greedy", "random", asked_rules("tiny_pairs seats=2 pairs=false hand_size=4"), 30, losses=30)
     assert result.losses is not None
     a, b = result.losses.cost.sum(axis=(2, 3)) / 2
     assert (b - a == result.values).all()

@@ -35,6 +35,7 @@ from domino_env.render.line import story_of
 from domino_env.rules import describe_rules
 from domino_env.tiles import tile_name
 from experiments import cli, play
+from experiments.console import asked_rules
 from experiments.replay import play as replayed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -178,7 +179,7 @@ def test_every_game_is_played_to_its_end(rules: str, sit: Sit) -> None:
     assert (code, err) == (0, "") and "\x1b" not in out
     replay = replayed(deal_text(out))
     last = replay.positions[-1]
-    assert replay.deal.rules == cli._game(rules.replace(",", " ")) and last["over"]
+    assert replay.deal.rules == asked_rules(rules.replace(",", " ")) and last["over"]
     assert out.startswith(f"{replay.deal.rules.title}: you are seat_1; --seed 11 ")
     assert f"points {' : '.join(map(str, last['deal']['points']))}" in out
     movers = [move.seat for move in story_of(last).moves]

@@ -866,7 +866,7 @@ def test_checkpoint_that_trained_on__is_refused(tmp_path, monkeypatch):
     file = tmp_path / "net" / "checkpoints" / "00000001" / "model.safetensors"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"one")
-    monkeypatch.setattr(base, "_load", lambda folder, rules: make_agent("greedy"))
+    monkeypatch.setattr(base, "load_network", lambda folder, rules: make_agent("greedy"))
     net = str(tmp_path / "net")
     config = plan([f"net={net}", "random"])
     run(config, tmp_path / "t")
