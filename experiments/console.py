@@ -1,4 +1,4 @@
-"""What commands share at the terminal: tables and JSON on standard output, progress on standard error, names of games."""
+"""What commands share at the terminal: tables, JSON on standard output, progress on standard error, names of games."""
 
 from __future__ import annotations
 
