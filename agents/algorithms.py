@@ -187,6 +187,7 @@ class BaseTrainer:
         self.deals = 0
         self.cpu_seconds = 0.0  # of training, all threads together
         self.seconds = 0.0  # of training, by the clock
+        self.minutes = 0.0  # of training, CPU time / threads, which a resume may change
 
     def close(self) -> None:
         """Ends what runs beside."""
@@ -200,8 +201,13 @@ class BaseTrainer:
     @property
     def elapsed(self) -> float:
         """How long the run is, in the unit of its total: updates, or minutes of CPU time a thread."""
-        config = self.config
-        return float(self.updates if config.total_updates is not None else self.cpu_seconds / (60 * config.threads))
+        return float(self.updates if self.config.total_updates is not None else self.minutes)
+
+    def spend(self, cpu: float, wall: float) -> None:
+        """Counts seconds of training: of CPU time, all threads together, and by the clock."""
+        self.cpu_seconds += cpu
+        self.seconds += wall
+        self.minutes += cpu / (60 * self.config.threads)
 
     def update(self) -> dict[str, float | npt.NDArray[np.float32]]:
         """Plays and learns once; returns figures by TensorBoard tag, and "policy/entropy" as an array where it has it.
@@ -247,7 +253,7 @@ class BaseTrainer:
 
     def counters(self) -> dict[str, Any]:
         """All that counts on, as plain data."""
-        counts = {name: getattr(self, name) for name in self.COUNTERS}
+        counts = {name: getattr(self, name) for name in (*self.COUNTERS, "minutes")}
         return counts | {f"{who}_steps": learner.steps for who, learner in self.learners.items()}
 
     def restore(self, counters: Mapping[str, Any], memory: Mapping[str, Tensor]) -> None:
@@ -257,6 +263,8 @@ class BaseTrainer:
         """
         for name in self.COUNTERS:
             setattr(self, name, type(getattr(self, name))(counters[name]))
+        # Runs that were begun before minutes were counted have none.
+        self.minutes = float(counters.get("minutes", self.cpu_seconds / (60 * self.config.threads)))
         for who, learner in self.learners.items():
             learner.steps = int(counters[f"{who}_steps"])
         self.refresh()

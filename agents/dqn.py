@@ -63,7 +63,9 @@ class ValueConfig(RunConfig):
     epsilon_decisions: int = 400_000  # so many decisions of the run, and from there on; in a straight line
     reward_scale: float = 20.0  # rewards are divided by it
 
-    FIXED: ClassVar[tuple[str, ...]] = (*RunConfig.FIXED, "network", "replay", "reward_scale")
+    FIXED: ClassVar[tuple[str, ...]] = (
+        *RunConfig.FIXED, "network", "replay", "reward_scale", "discount", "n_step",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()

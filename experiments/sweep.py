@@ -60,6 +60,18 @@ class Evaluation:
     seed: int = 3  # of these boards; a run's own evaluations have those of seeds 1 and 2
     best_response: int = 0  # boards, of the same seed, on which a search plays for what it can win from it; 0: none
 
+    def __post_init__(self) -> None:
+        """Raises ValueError(key, why), as configs do."""
+        if self.boards < 2:
+            raise ValueError("boards", f"must be at least 2, for an interval, got {self.boards}")
+        if self.seed < 0:
+            raise ValueError("seed", f"must not be negative, got {self.seed}")
+        if self.best_response < 0 or self.best_response == 1:
+            raise ValueError("best_response", f"must be at least 2 boards, or 0 for none, got {self.best_response}")
+        for name in self.opponents:
+            if self.opponents.count(name) > 1:
+                raise ValueError("opponents", f"each is named once, {name} is not")
+
 
 @dataclass
 class _Asked:
@@ -72,6 +84,15 @@ class _Asked:
     grid: dict[str, list[Any]] = field(default_factory=dict)  # key -> values: every variant with every combination
     seeds: list[int] = field(default_factory=lambda: [1, 2, 3])
     evaluate: Evaluation = field(default_factory=Evaluation)
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise ValueError("seeds", f"must be one or more whole numbers from 0, each once, got {self.seeds}")
+        if max(self.seeds) > MAX_SEED:
+            raise ValueError("seeds", f"must be at most {MAX_SEED}, got {max(self.seeds)}")
+        for key, values in self.grid.items():
+            if not values:
+                raise ValueError("grid", f"{key}: must be one value or more")
 
 
 @dataclass
@@ -141,7 +162,6 @@ def plan(path: str | Path, words: Sequence[str] = ()) -> Plan:
     path = Path(path)
     own = [word for word in words if word.partition("=")[0].partition(".")[0].strip() in _Asked.__dataclass_fields__]
     asked = configs.load(path, own, _Asked)
-    _check(asked, path)
     variants = [
         _variant(name, config, {**asked.settings, **settings}, [word for word in words if word not in own], asked, path)
         for name, config, settings in _combinations(asked, path)
@@ -165,27 +185,6 @@ def plan(path: str | Path, words: Sequence[str] = ()) -> Plan:
         except ValueError as error:
             raise ConfigError(f"{path}: evaluate.best_response: {error}") from None
     return Plan(path.stem, tuple(variants), tuple(asked.seeds), asked.evaluate)
-
-
-def _check(asked: _Asked, path: Path) -> None:
-    """Whether the sweep itself, whatever its configs hold, can be run."""
-    if not asked.seeds or len(set(asked.seeds)) < len(asked.seeds) or min(asked.seeds) < 0:
-        raise ConfigError(f"{path}: seeds: must be one or more whole numbers from 0, each once, got {asked.seeds}")
-    if max(asked.seeds) > MAX_SEED:
-        raise ConfigError(f"{path}: seeds: must be at most {MAX_SEED}, got {max(asked.seeds)}")
-    if asked.evaluate.boards < 2:
-        raise ConfigError(f"{path}: evaluate.boards: must be at least 2, for an interval, got {asked.evaluate.boards}")
-    if asked.evaluate.seed < 0:
-        raise ConfigError(f"{path}: evaluate.seed: must not be negative, got {asked.evaluate.seed}")
-    if asked.evaluate.best_response and asked.evaluate.best_response < 2:
-        given = asked.evaluate.best_response
-        raise ConfigError(f"{path}: evaluate.best_response: must be at least 2 boards, or 0 for none, got {given}")
-    for name in asked.evaluate.opponents:
-        if asked.evaluate.opponents.count(name) > 1:
-            raise ConfigError(f"{path}: evaluate.opponents: each is named once, {name} is not")
-    for key, values in asked.grid.items():
-        if not values:
-            raise ConfigError(f"{path}: grid.{key}: must be one value or more")
 
 
 def _combinations(asked: _Asked, path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:

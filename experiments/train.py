@@ -282,8 +282,7 @@ def _train(run: _Run, metrics: Metrics) -> None:
                 step = trainer.decisions
                 histograms = {tag: figures.pop(tag) for tag in HISTOGRAMS if tag in figures}
                 metrics.scalars(figures, step)  # type: ignore[arg-type]
-                trainer.cpu_seconds += time.process_time() - cpu
-                trainer.seconds += time.perf_counter() - wall
+                trainer.spend(time.process_time() - cpu, time.perf_counter() - wall)
                 metrics.scalar("charts/SPS", trainer.decisions / trainer.seconds, step)
                 metrics.scalar("time/total_minutes", trainer.seconds / 60, step)
                 due = trainer.elapsed - last_save >= config.checkpoint_every and trainer.progress < 1

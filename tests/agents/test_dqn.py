@@ -390,6 +390,8 @@ def test_resume_is_bit_equal(tmp_path: Path) -> None:
         ("replay=900", "replay=900 cannot be changed on resume"),
         ("network=public_private", "network=public_private cannot be changed on resume"),
         ("reward_scale=10.0", "reward_scale=10.0 cannot be changed on resume; .* has 20.0"),
+        ("discount=0.5", "discount=0.5 cannot be changed on resume"),
+        ("n_step=2", "n_step=2 cannot be changed on resume"),
     ],
 )
 def test_what_a_resume_cannot_change(word: str, message: str, tmp_path: Path) -> None:

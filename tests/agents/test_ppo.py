@@ -442,8 +442,17 @@ def test_schedules_follow_the_total_and_the_clock() -> None:
     assert trainer.progress == 1 and trainer.elapsed == 4
     trainer.close()
     trainer = small(total_updates=None, total_minutes=3.0)
-    trainer.cpu_seconds = 60.0  # two threads: half a minute of three
+    trainer.spend(60.0, 40.0)  # two threads: half a minute of three
     assert trainer.progress == pytest.approx(1 / 6) and trainer.elapsed == pytest.approx(0.5)
+    resumed = small(total_updates=None, total_minutes=3.0, threads=1)
+    resumed.restore(trainer.counters(), {})
+    assert resumed.elapsed == pytest.approx(0.5), "what is behind us stays, whatever threads a resume has"
+    resumed.spend(60.0, 60.0)
+    assert resumed.elapsed == pytest.approx(1.5) and resumed.cpu_seconds == 120 and resumed.seconds == 100
+    old = {key: value for key, value in trainer.counters().items() if key != "minutes"}
+    resumed.restore(old, {})
+    assert resumed.elapsed == pytest.approx(1.0), "a run of before that was counted"
+    resumed.close()
     trainer.close()
 
 
