@@ -598,6 +598,14 @@ def conventions(
     deals: Annotated[int, typer.Option(min=2, help="That it plays against itself.")] = 300,
     least: Annotated[int, typer.Option(min=2, help="Decisions of a kind below which there is no figure.")] = 200,
     examples: Annotated[int, typer.Option(min=0, help="Deals that are shown with what the partner believes.")] = 3,
+    boards: Annotated[
+        int, typer.Option(min=0, help="Duplicate boards of each match for the points of a kind; 0: no points.")
+    ] = 4000,
+    pool: Annotated[str, typer.Option(metavar="PLAYER,…", help="Fixed opponents in these.")] = "greedy,club",
+    worlds: Annotated[int, typer.Option(min=0, help="Worlds that judge the price of a move; 0: no price.")] = 200,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep the matches there, and go on from those in it.")
+    ] = None,
     tiles: TilesList = None,
     png: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw these deals, as a PNG picture.")] = None,
     greedy: Greedy = False,
@@ -607,31 +615,60 @@ def conventions(
 ) -> None:
     """The table of conventions: what each kind of move says of the hidden hand, who hears it, and a verdict.
 
-    Example: domino signal conventions planted:strength=4 --deals 20 --least 20 --examples 1
+    Beside it what choices of kinds tell by counts, and whether they say the same in all contexts.
+
+    Points are what a team loses whose ears are closed to the kind; the price is by a critic, so of runs alone.
+
+    Example: domino signal conventions planted:strength=4 --deals 20 --least 20 --examples 1 --boards 200
     """
     if png is not None:
         check_place(png)
     with undisturbed():
         from experiments.signaling import sheets
+        from experiments.signaling.consistency import consistency
         from experiments.signaling.conventions import conventions as judge
         from experiments.signaling.examples import draw_examples
+        from experiments.signaling.players import blind, others, split, without_partner
+        from experiments.signaling.report import ready
+        from experiments.signaling.worth import worth
     game = _game(rules, [player])
     seats = _seats(game, greedy)
     one, record = _recorded(seats, player, deals, seed, None)
     other = seats.reference(one, reference)
-    lines, deaf = _said(one, other), None
+    lines, twins = _said(one, other), dict[str, Any]()
     try:
-        deaf = seats.twins(one)["all"].agent
+        twins = seats.twins(one)
     except ValueError as error:
-        lines.append(f"who listens is not known: {error}")
-    options: dict[str, Any] = {"tiles": _tiles(tiles, game, every=True), "deaf": deaf, "least": least, "seed": seed}
+        lines.append(f"who listens, and what that is worth, is not known: {error}")
+    options: dict[str, Any] = {"tiles": _tiles(tiles, game, every=True), "least": least, "seed": seed}
     options["floor"] = max(one.reading_floor, one.floor, other.floor)
+    options["deaf"] = twins["all"].agent if twins else None
+    judged, points = None, None
+    if worlds:
+        try:
+            options["price"] = judged = blind(one, other, game, worlds, seed)
+            lines.append(f"prices: by the critic {judged.critic}, {judged.why}")
+        except ValueError as error:
+            lines.append(f"no prices: {error}")
+    if boards and twins:
+        opponents = [sitter.side for sitter in others(one, [seats(name) for name in split([pool])])]
+        folder = None if out is None else ready(out)
+        with _working(as_json, "boards", folder) as show:
+            team = one.side, without_partner(twins).side
+            points = worth(*team, opponents, game, boards, seed, least=least, folder=folder, progress=show)
+        options["value"] = points.values
     with _working(as_json, "decisions") as show:
         found = judge(record, other.model, examples=examples, **options, progress=show)
+        assert found.judged is not None
+        told = consistency(found.judged, least=least, seed=seed)
     if png is not None:
         draw_examples(found.examples, png)
     result = _head("conventions", game, seed) | _who(one, other) | found.to_dict()
-    _answer(result, sheets.of_conventions(found, brief=True), as_json, lines)
+    result["consistency"] = told.to_dict()
+    result["worth"] = None if points is None else points.to_dict()
+    result["judge"] = None if judged is None else judged.to_dict()
+    pages = sheets.of_conventions(found, brief=True) + sheets.of_consistency(told, brief=True)
+    _answer(result, pages + ([] if points is None else sheets.of_worth(points)), as_json, lines)
     if not as_json:
         for example in found.examples:
             print(example.text(color=sys.stdout.isatty()))
@@ -645,13 +682,17 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...", help="Runs or agents; the first is looked at, three or more meet in cross-play."
+            metavar="RUN...",
+            help="Runs or agents; the first is looked at, two are compared, three or more meet in cross-play.",
         ),
     ],
     reference: ReferenceName = None,
     deals: Annotated[int | None, typer.Option(min=2, help="For what a move tells; left out: 120.")] = None,
     boards: Annotated[int | None, typer.Option(min=2, help="Duplicate boards of each match; left out: 10,000.")] = None,
     pool: Annotated[str, typer.Option(metavar="PLAYER,…", help="Fixed opponents.")] = "greedy,club",
+    worth: Annotated[
+        int | None, typer.Option(min=2, help="Boards of each match for the points of a kind; left out: 4,000.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Under a minute: few deals, wide intervals.")] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where it is written; left out: runs/signals-RUN.")
@@ -684,6 +725,8 @@ def report(
         sizes = dataclasses.replace(sizes, deals=deals, more=max(deals, sizes.more))
     if boards is not None:
         sizes = dataclasses.replace(sizes, boards=boards)
+    if worth is not None:
+        sizes = dataclasses.replace(sizes, worth=worth)
     folder = reporting.ready(out or reporting.default_out(runs[0]))
     options: dict[str, Any] = {"reference": reference, "sizes": sizes, "seed": seed, "greedy": greedy}
     with _working(as_json, "report", folder) as show:

@@ -19,6 +19,9 @@ What a kind of move tells is its share of the mutual information of action and h
 and so is its excess over the reference under the same belief. Its convention bits are what it adds to
 G = KL(belief that knows the policy || belief that takes the mover for the reference).
 
+What a move costs is what the best legal one is worth more, to a judge who hears nobody. A costly signal gives up points
+for what it adds to G.
+
 A signal is told apart from a cue as biologists do (Maynard Smith and Harper 2003): it is there because someone listens.
 """
 
@@ -40,10 +43,10 @@ from agents.search.reading import Model
 from domino_env.rules import Rules
 from domino_env.tiles import DOUBLES_MASK, NUM_SUITS, NUM_TILES, SUIT_MASK
 from experiments.signaling.examples import Example, example
-from experiments.signaling.hands import WORLDS, HandLists, chunks, hand_lists, said
+from experiments.signaling.hands import WORLDS, HandLists, hand_lists, pieces, said
 from experiments.signaling.moves import MOVES, Situation, kinds, made, open_to, situation, touched
 from experiments.signaling.record import Moments, Record
-from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, discoveries, p_value
+from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, discoveries, finite, p_value
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -55,6 +58,8 @@ Progress = Callable[[int, int], None]
 ANY = "any"  # the row of all moves
 LEAST = 200  # decisions below which a cell has no number
 LEVEL = 0.05  # of false discoveries
+CHEAP = 0.5  # points up to which a move counts as one that costs nothing
+ADDED = 0.1  # bits added to G above which a move that costs more is a costly signal
 TILES = range(8, 17)  # on the line before the decisions that are measured: beliefs are exact there
 FLOOR = 0.02
 EXAMPLES = 3
@@ -119,6 +124,12 @@ class Judged:
         """(M,) whether there is a belief."""
         return ~np.isnan(self.gap[:, 0])
 
+    def open(self, number: int) -> Bools:
+        """(M,) whether the rules leave open what a meaning says, by its number, and somebody believes something."""
+        rules = self.rules[:, number]
+        with np.errstate(invalid="ignore"):
+            return (rules > _TINY) & (rules < 1 - _TINY) & ~np.isnan(self.true[:, number])
+
 
 def judge(
     moments: Moments,
@@ -153,7 +164,7 @@ def judge(
     told, told_reference = np.full((2, n, rules.num_actions), np.nan)
     done = 0
     targets = {"gap": gap, "told": told, "told_reference": told_reference, **figures}
-    for rows in chunks(moments, worlds=worlds):
+    for rows in pieces(moments, [2], worlds):
         for name, values in _judge(moments.take(rows), table, reference, floor, worlds, seed).items():
             targets[name][rows] = values
         done += len(rows)
@@ -286,23 +297,22 @@ class Evidence:
     excess: Estimate  # bits that it tells beyond the deaf world
     partner: Estimate  # bits by which the partner's next decision hangs on what it has heard
     opponents: Estimate  # the same of the opponents
-    value: Estimate  # points that are lost where the move is scrambled, or its hearer's ears are closed
+    valuable: bool | None  # whether points are lost where its hearer's ears are closed
 
 
 def verdict(evidence: Evidence) -> str:
     """What a kind of move is.
 
-    * a signal: it adds to G, the partner listens, it is worth points (all intervals above 0), and it tells more than in
-      a world in which nobody can listen;
+    * a signal: it adds to G, the partner listens, it tells more than in a world in which nobody can listen (all
+      intervals above 0), and it is worth points;
     * a cue: it is informative and the partner uses it, but it tells no more than in the deaf world;
     * a leak: it is informative, and only opponents use it;
     * noise: all else.
 
     "open" where what was not measured decides.
     """
-    names = ("convention", "excess", "partner", "opponents", "value")
-    told: list[bool | None] = [evidence.informative]
-    told += [_above(getattr(evidence, name)) for name in names]
+    names = ("convention", "excess", "partner", "opponents")
+    told = [evidence.informative, *(_above(getattr(evidence, name)) for name in names), evidence.valuable]
     worlds = itertools.product(*((True, False) if one is None else (one,) for one in told))
     found = {_verdict(*world) for world in worlds}
     return found.pop() if len(found) == 1 else OPEN
@@ -313,8 +323,8 @@ def _above(estimate: Estimate) -> bool | None:
     return None if math.isnan(estimate.low) else estimate.low > 0
 
 
-def _verdict(informative: bool, convention: bool, excess: bool, partner: bool, opponents: bool, value: bool) -> str:
-    if convention and partner and value and excess:
+def _verdict(informative: bool, convention: bool, excess: bool, partner: bool, opponents: bool, valuable: bool) -> str:
+    if convention and partner and valuable and excess:
         return SIGNAL
     if informative and partner and not excess:
         return CUE
@@ -355,7 +365,7 @@ class Cell:
         """For JSON."""
         names = ("lift", "over_reference", "alone", "innocent", "believed", "held")
         plain = {name: getattr(self, name).to_dict() for name in names}
-        p = {name: _plain(getattr(self, name)) for name in ("p", "p_reference")}
+        p = {name: finite(getattr(self, name)) for name in ("p", "p_reference")}
         return {"meaning": self.meaning, **plain, **p, "found": self.found, "natural": self.natural}
 
 
@@ -376,16 +386,22 @@ class Row:
     opponents: Estimate  # bits: those of the opponents
     reply: str  # the kind of move that the partner's answer rises most in; "" where none does
     rise: Estimate  # how much more likely that is
-    price: Estimate  # points that the move costs by a blind judge
-    value: Estimate  # points that are lost without it
+    price: Estimate  # points that the move costs by a judge who hears nobody
+    value: Estimate  # points a deal that are lost where it is not heard
     cells: tuple[Cell, ...]
+    p: float = math.nan  # of the value being 0, adjusted for all kinds of the table; nan without a number
+
+    @property
+    def valuable(self) -> bool | None:
+        """Whether it is worth points, at 5 % false discoveries in the table; None where that was not measured."""
+        return None if math.isnan(self.p) else self.p < LEVEL and self.value.mean > 0
 
     @property
     def evidence(self) -> Evidence:
         """What the verdict rests on."""
         tested = [cell for cell in self.cells if not math.isnan(cell.p)]
         informative = any(cell.found for cell in tested) if tested else None
-        return Evidence(informative, self.convention, self.excess, self.partner, self.opponents, self.value)
+        return Evidence(informative, self.convention, self.excess, self.partner, self.opponents, self.valuable)
 
     @property
     def verdict(self) -> str:
@@ -396,7 +412,8 @@ class Row:
         """For JSON."""
         plain = {name: getattr(self, name) for name in ("kind", "text", "public", "count", "reply", "verdict")}
         figures = {name: getattr(self, name).to_dict() for name in _FIGURES}
-        return {**plain, **figures, "cells": [cell.to_dict() for cell in self.cells]}
+        worth = {"p": finite(self.p), "valuable": self.valuable}
+        return {**plain, **figures, **worth, "cells": [cell.to_dict() for cell in self.cells]}
 
 
 _FIGURES = "share frequency told excess convention partner opponents rise price value".split()
@@ -414,7 +431,9 @@ class Conventions:
     deals: int
     least: int  # decisions below which there is no number
     table: tuple[Row, ...]
+    costly: Estimate = NOTHING  # share of costly signals among decisions with a belief and a price
     examples: tuple[Example, ...] = field(default=())
+    judged: Judged | None = field(default=None, repr=False, compare=False)  # what it rests on; no part of the data
 
     def row(self, kind: str) -> Row:
         """The row of a kind of move; "any" for all moves."""
@@ -427,6 +446,7 @@ class Conventions:
             "players": list(self.players),
             "reference": self.reference,
             **{name: getattr(self, name) for name in ("decisions", "left_out", "deals", "least")},
+            "costly": {**self.costly.to_dict(), "price_above": CHEAP, "added_above": ADDED},
             "meanings": {meaning.name: meaning.text for meaning in MEANINGS},
             "rows": [row.to_dict() for row in self.table],
             "examples": [one.to_dict() for one in self.examples],
@@ -483,8 +503,9 @@ def conventions(
         reference: an innocent player. For verdicts it is the same network, trained in a world where nobody can listen.
         tiles: decisions with so many tiles on the line are measured. 0 are the leads, of which beliefs are sampled.
         deaf: the players without ears for what was chosen, one for all seats or one a seat; None: no listening.
-        price: what a blind judge thinks that each action is worth, in points; None: no prices.
-        value: by kind of move, the points that are lost where it is scrambled or not heard.
+        price: what a judge who hears nobody thinks that each action is worth, in points; None: no prices.
+        value: by kind of move, the points that are lost where it is not heard (`worth.Worths`). A kind is worth them
+            where they are above 0 at 5 % false discoveries among the kinds that have a figure.
         floor: mixes every player's move with a random one.
         worlds: of a sampled belief; seed: of these.
         least: decisions below which a cell has no number.
@@ -508,13 +529,13 @@ def conventions(
     heard = None
     if deaf is not None:
         heard = {place: listening(record.moments, rows, place, models, deaf, floor) for place in (1, 2, 3)}
-    costs = None if price is None else _costs(price(moments), moments)
+    prices = None if price is None else costs(price(moments), moments)
     worth = value or {}
     found = [ANY, *MOVES]
     if unknown := sorted(set(worth) - set(found)):
         raise ValueError(f"value of {', '.join(unknown)}: there is no such kind of move; there are {', '.join(found)}")
     which = {ANY: np.ones_like(judged.told, np.bool_), **kinds(s)}
-    table = [_row(name, which[name], judged, heard, costs, worth.get(name, NOTHING), least) for name in found]
+    table = [_row(name, which[name], judged, heard, prices, worth.get(name, NOTHING), least) for name in found]
     return Conventions(
         rules=moments.position.rules,
         players=tuple(agent.name for agent in record.table),
@@ -524,7 +545,9 @@ def conventions(
         deals=len(record.points),
         least=least,
         table=tuple(_adjusted(table)),
+        costly=NOTHING if prices is None else _costly(judged, prices, least),
         examples=tuple(_examples(judged, models, reference, s, floor, worlds, seed, examples)),
+        judged=judged,
     )
 
 
@@ -532,11 +555,20 @@ def _spoken(tiles: Collection[int]) -> str:
     return ", ".join(map(str, sorted(tiles))) or "any number of"
 
 
-def _costs(values: Floats, moments: Moments) -> Floats:
-    """(M,) how much better the best legal action is than that which was made."""
+def costs(values: Floats, moments: Moments) -> Floats:
+    """(M,) how much better the best legal action is than that which was made: of (M, actions) worth."""
     legal = mask_of_bits(moments.legal)[:, : values.shape[1]] != 0
     best = np.where(legal, values, -np.inf).max(axis=1)
     return best - values[np.arange(len(moments)), moments.action]
+
+
+def _costly(judged: Judged, prices: Floats, least: int) -> Estimate:
+    """How many moves give up points for what they add to G."""
+    some = judged.good
+    if some.sum() < least:
+        return NOTHING
+    added = judged.gap[some, 1] - judged.gap[some, 0]
+    return clustered((prices[some] > CHEAP) & (added > ADDED), judged.moments.deal[some])
 
 
 def _row(
@@ -544,7 +576,7 @@ def _row(
     which: Bools,
     judged: Judged,
     heard: Mapping[int, Heard] | None,
-    costs: Floats | None,
+    prices: Floats | None,
     value: Estimate,
     least: int,
 ) -> Row:
@@ -570,7 +602,7 @@ def _row(
         text="any move" if kind is None else kind.text,
         public=kind is None or kind.public,
         count=int(was.sum()),
-        share=clustered(was, deal),
+        share=clustered(was, deal) if which.any() else NOTHING,
         frequency=clustered(was[could], deal[could]) if could.sum() >= least else NOTHING,
         told=mean(told, may),
         excess=mean(beyond, may),
@@ -579,7 +611,7 @@ def _row(
         opponents=opponents,
         reply=reply,
         rise=rise,
-        price=NOTHING if costs is None else mean(costs, was),
+        price=NOTHING if prices is None else mean(prices, was),
         value=value,
         cells=tuple(_cell(number, judged, was, least) for number in range(len(MEANINGS))),
     )
@@ -604,10 +636,7 @@ def _reply(heard: Heard, was: Bools, deal: Ints, least: int) -> tuple[str, Estim
 
 def _cell(number: int, judged: Judged, was: Bools, least: int) -> Cell:
     """The lifts: ratios of sums over decisions, where the rules leave it open whether the meaning is true."""
-    by_rules = judged.rules[:, number]
-    with np.errstate(invalid="ignore"):
-        open_still = (by_rules > _TINY) & (by_rules < 1 - _TINY) & ~np.isnan(judged.true[:, number])
-    some = np.flatnonzero(was & open_still)
+    some = np.flatnonzero(was & judged.open(number))
     meaning = MEANINGS[number].name
     if len(some) < least:
         return Cell(meaning, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
@@ -632,12 +661,16 @@ def _cell(number: int, judged: Judged, was: Bools, least: int) -> Cell:
 
 
 def _adjusted(table: Sequence[Row]) -> list[Row]:
-    """The rows with the p-values of all cells adjusted for their number."""
+    """The rows with the p-values of all cells adjusted for their number, and those of all values for theirs."""
     cells = [cell for row in table for cell in row.cells]
     p = discoveries(np.array([p_value(cell.lift, 1.0) for cell in cells]))
     q = discoveries(np.array([p_value(cell.over_reference, 1.0) for cell in cells]))
     done = iter([dataclasses.replace(cell, p=float(a), p_reference=float(b)) for cell, a, b in zip(cells, p, q)])
-    return [dataclasses.replace(row, cells=tuple(itertools.islice(done, len(row.cells)))) for row in table]
+    worth = discoveries(np.array([p_value(row.value) for row in table]))
+    return [
+        dataclasses.replace(row, cells=tuple(itertools.islice(done, len(row.cells))), p=float(one))
+        for row, one in zip(table, worth)
+    ]
 
 
 def _examples(
@@ -668,7 +701,3 @@ def _examples(
             out.append(drawn)
             taken.add(deal)
     return out
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -26,7 +26,7 @@ from domino_env.rules import Rules
 from experiments.duplicate import labels
 from experiments.evaluate import Player, Side
 from experiments.signaling.matches import BOARDS, Matches, Show, said, side_name
-from experiments.signaling.statistics import DRAWS, Estimate, mantel, over_nodes, over_units
+from experiments.signaling.statistics import DRAWS, Estimate, finite, mantel, over_nodes, over_units
 
 Floats = npt.NDArray[np.float64]
 #: How far what a player's moves say is from what they would say if each of others had made them: bits, one an other.
@@ -139,7 +139,7 @@ class CrossPlay:
         for name, rows in groups.items():
             cell = np.ix_(rows, rows)
             r, p = _mantel(both[cell], self.gaps[cell], self.draws)
-            found[name] = {"correlation": None if math.isnan(r) else r, "p": None if math.isnan(p) else p}
+            found[name] = {"correlation": finite(r), "p": finite(p)}
         return found
 
     def to_dict(self) -> dict[str, Any]:

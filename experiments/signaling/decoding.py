@@ -25,12 +25,13 @@ import numpy.typing as npt
 from scipy import stats
 
 from agents.base import Agent
-from agents.search.reading import ExactBelief, Model, ReadBelief, SampledBelief, SplitBelief, policy_belief
+from agents.search.reading import Model, ReadBelief, SampledBelief, SplitBelief, policy_belief
 from domino_env.deals import row_keys
 from domino_env.rules import Rules
 from domino_env.tiles import DOUBLES_MASK, NUM_SUITS, SUIT_MASK, tiles_of
-from experiments.signaling.record import Moments, seated
-from experiments.signaling.statistics import CONFIDENCE, ESS, Estimate, clustered
+from experiments.signaling.hands import hands_of
+from experiments.signaling.record import Moments, models_of
+from experiments.signaling.statistics import CONFIDENCE, ESS, Estimate, clustered, finite
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -97,7 +98,7 @@ def forecast(belief: ReadBelief, seat: npt.NDArray[Any], targets: Sequence[str] 
             for target, value in forecast(part, seat[rows], targets).items():
                 out.setdefault(target, np.empty((len(belief), *value.shape[1:])))[rows] = value
         return out
-    row, hands, weight = _hands_of(belief, seat)
+    row, hands, weight = hands_of(belief, seat)
     for target in targets:
         answer, kinds = answers_of(hands, target), _ANSWERS[target]
         n, asked = len(belief), answer.shape[1]
@@ -109,16 +110,6 @@ def forecast(belief: ReadBelief, seat: npt.NDArray[Any], targets: Sequence[str] 
             q = (worlds * q + 1 / kinds) / (worlds + 1)
         out[target] = q / q.sum(axis=2, keepdims=True)
     return out
-
-
-def _hands_of(belief: ReadBelief, seat: Ints) -> tuple[Ints, Masks, Floats]:
-    """What the seat of each row may hold, and how likely: (K,) row, hands and weights."""
-    if isinstance(belief, ExactBelief):
-        return belief.hand_lists(seat)
-    if isinstance(belief, SampledBelief):
-        n, worlds = belief.hands.shape[:2]
-        return np.repeat(np.arange(n), worlds), belief.hands[np.arange(n), :, seat].ravel(), belief.weights.ravel()
-    raise ValueError(f"{type(belief).__name__} lists no hands: ask agents.search.reading.policy_belief for a belief")
 
 
 def _check_targets(targets: Sequence[str]) -> None:
@@ -197,8 +188,8 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        z = None if math.isnan(self.z) else self.z
-        return {"entropy": self.entropy.to_dict(), "loss": self.loss.to_dict(), "gap": self.gap.to_dict(), "z": z}
+        figures = {name: getattr(self, name).to_dict() for name in ("entropy", "loss", "gap")}
+        return {**figures, "z": finite(self.z)}
 
 
 def calibration(entropy: npt.NDArray[Any], loss: npt.NDArray[Any], deal: npt.NDArray[Any]) -> Calibration:
@@ -353,7 +344,7 @@ def decode(
 
     Args:
         moments: M decisions of deals that the table played.
-        table: who sat there, as of `seated`: each with `probabilities`. Their play must be what they say.
+        table: who sat there, as of `models_of`: each with `probabilities`. Their play must be what they say.
         reference: an innocent player to compare with, likewise; "uniform" plays at random.
         of: whose hand, clockwise from who decides: 1 its left neighbour's, 2 its partner's, 3 its right neighbour's.
         targets: see `answers_of`.
@@ -374,7 +365,7 @@ def decode(
     if not len(moments):
         raise ValueError("no decisions to decode: play more deals, or allow more tiles on the line")
     models = {
-        "rules": cast(list[Model], ["rules"] * rules.seats),
+        "rules": models_of("rules", rules),
         "reference": models_of(reference, rules),
         "true": models_of(table, rules),
     }
@@ -393,19 +384,6 @@ def decode(
         if progress is not None:
             progress(begin + len(some), len(moments))
     return _summed(_Part.joined(parts), moments, of, targets, bins)
-
-
-def models_of(players: str | Agent | Sequence[Model], rules: Rules) -> list[Model]:
-    """A model for each seat: of `seated` players, or "uniform" or "rules" for all.
-
-    Raises:
-        ValueError: as of `seated`.
-    """
-    if players is None or (isinstance(players, str) and players in ("uniform", "rules")):
-        return [players] * rules.seats
-    if isinstance(players, Sequence) and not isinstance(players, str) and len(players) == rules.seats:
-        return [one if one is None or one in ("uniform", "rules") else seated(one, rules)[0] for one in players]
-    return list(seated(cast(Any, players), rules))
 
 
 def check_place(rules: Rules, of: int) -> None:

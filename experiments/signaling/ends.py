@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from domino_env.rules import Rules
 from domino_env.tiles import DOUBLES_MASK, NUM_TILES, PASS, SUIT_MASK
-from experiments.signaling.hands import WORLDS, chunks, hand_lists, said
+from experiments.signaling.hands import WORLDS, hand_lists, pieces, said
 from experiments.signaling.record import Moments, Record
 from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, over_units
 
@@ -123,7 +123,7 @@ def free_channel(
     names = ("information", "entropy", *MEANINGS)
     bits = np.full((len(moments), len(names)), np.nan)
     done = 0
-    for rows in chunks(moments, place, worlds):
+    for rows in pieces(moments, [place], worlds):
         bits[rows] = _measure(moments.take(rows), record, place, floor, worlds, seed)
         done += len(rows)
         if progress is not None:

@@ -26,8 +26,7 @@ from domino_env.engine import make_engine
 from domino_env.rules import Rules, get_rules
 from domino_env.tiles import NUM_TILES, mask_of, tiles_of
 from experiments.enumerate import all_deals
-from experiments.signaling.information import each_seat
-from experiments.signaling.record import Moments, joined
+from experiments.signaling.record import Moments, joined, models_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -117,7 +116,7 @@ def by_replay(
         ValueError: a position of too many deals.
     """
     position, rules = moments.position, moments.position.rules
-    players, others = each_seat(table, rules), each_seat(reference, rules)
+    players, others = models_of(table, rules), models_of(reference, rules)
     mover, events = int(moments.seat[number]), position.events
     assert events is not None
     hands = deals_of(moments, number, place)

@@ -15,8 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.search.asking import answers
-from agents.search.position import Position
-from agents.search.reading import ExactBelief, Model, SplitBelief, log_factors, policy_belief
+from agents.search.position import PUBLIC, Position
+from agents.search.reading import (
+    ExactBelief,
+    Model,
+    ReadBelief,
+    SampledBelief,
+    SplitBelief,
+    log_factors,
+    policy_belief,
+)
 from domino_env.deals import row_keys
 from experiments.signaling.record import Moments
 
@@ -71,31 +79,75 @@ class HandLists:
             return np.where(self.exact, np.inf, 1 / square)
 
 
-def chunks(moments: Moments, place: int = 2, worlds: int = WORLDS) -> Iterator[Ints]:
-    """All decisions, so few at a time that all hands of their lists can be looked at together: (n,) numbers each.
-
-    Args:
-        place, worlds: as of `hand_lists`.
-    """
-    position, line = moments.position, np.arange(len(moments))
-    own, seen = (position.sizes[line, (moments.seat + far) % position.rules.seats] for far in (0, place))
-    hidden = np.bitwise_count(position.hidden).astype(np.int64) - seen
-    pairs = zip(hidden.tolist(), own.tolist())
-    size = np.array([comb(tiles, held) if tiles <= _DENSE else worlds for tiles, held in pairs], np.int64)
-    yield from pieces(moments, size)
-
-
-def pieces(moments: Moments, size: Ints) -> Iterator[Ints]:
+def pieces(moments: Moments, places: Sequence[int], worlds: int) -> Iterator[Ints]:
     """All decisions, those of one seat at a time, and of them few, those with few hands first: (n,) numbers each.
 
     Args:
-        size: (M,) about how many hands are looked at for each.
+        places: of all who observe them, clockwise from who decides, `PUBLIC` the public; worlds: of a sampled belief.
     """
+    size = _sizes(moments, places, worlds)
     for seat in range(moments.position.rules.seats):
         mine = np.flatnonzero(moments.seat == seat)
         mine = mine[np.argsort(size[mine], kind="stable")]
         upto = np.cumsum(size[mine]) - size[mine]
         yield from (rows for rows in np.split(mine, np.flatnonzero(np.diff(upto // _HANDS)) + 1) if len(rows))
+
+
+def _sizes(moments: Moments, places: Sequence[int], worlds: int) -> Ints:
+    """(M,) about how many hands all observers of each decision together look at."""
+    position, line = moments.position, np.arange(len(moments))
+    hidden, own = np.bitwise_count(position.hidden).astype(np.int64), position.sizes[line, moments.seat]
+    out = np.zeros(len(moments), np.int64)
+    for place in places:
+        seen = 0 if place == PUBLIC else position.sizes[line, (moments.seat + place) % position.rules.seats]
+        pairs = zip((hidden - seen).tolist(), own.tolist())
+        out += np.array([comb(tiles, held) if tiles <= _DENSE else worlds for tiles, held in pairs], np.int64)
+    return out
+
+
+def hands_of(belief: ReadBelief, seat: Ints) -> tuple[Ints, Masks, Floats]:
+    """What one seat a row may hold, and how likely: (K,) row, ascending, hands, and weights.
+
+    Of a sampled belief it is a list of worlds, in which hands stand several times.
+
+    Raises:
+        ValueError: a belief of another kind, or one in parts.
+    """
+    if isinstance(belief, ExactBelief):
+        return belief.hand_lists(seat)
+    if isinstance(belief, SampledBelief):
+        n, worlds = belief.hands.shape[:2]
+        return np.repeat(np.arange(n), worlds), belief.hands[np.arange(n), :, seat].ravel(), belief.weights.ravel()
+    raise ValueError(f"{type(belief).__name__} lists no hands: ask agents.search.reading.policy_belief for a belief")
+
+
+def each_part(belief: ReadBelief) -> Sequence[tuple[Ints, ReadBelief]]:
+    """Rows and beliefs that are exact or sampled throughout."""
+    return belief.parts if isinstance(belief, SplitBelief) else [(np.arange(len(belief)), belief)]
+
+
+def put_in(row: Ints, weight: Floats, log: Floats, n: int) -> tuple[Floats, Floats]:
+    """A belief with one more factor put in.
+
+    Args:
+        row: (K,) in 0 .. n - 1; weight: (K,) >= 0, what is believed without the factor; log: (K,) ln of it.
+    Returns:
+        (K,) probabilities, nan in rows that it rules out, and (n,) ln of the sums by which they were divided.
+    """
+    told, top = np.where(weight > 0, log, -np.inf), np.full(n, -np.inf)
+    np.maximum.at(top, row, told)
+    top[np.isinf(top)] = 0
+    mass = weight * np.exp(told - top[row])
+    total = np.bincount(row, mass, minlength=n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return mass / total[row], np.log(total) + top
+
+
+def factor(position: Position, seat: int, model: Model, row: Ints, hand: Masks, floor: float) -> Floats:
+    """(K,) ln of how well each hand explains what the seat has done, by one model of it."""
+    models: list[Model] = [None] * position.rules.seats
+    models[seat] = model
+    return log_factors(position, models, row, np.full(len(row), seat), hand, floor)
 
 
 def hand_lists(
@@ -135,50 +187,24 @@ def hand_lists(
         models = [None if other == seat else model for other, model in enumerate(table)]
         belief = policy_belief(seen, models, candidates=worlds, keys=keys[mine], floor=floor)
         known[mine] = ~belief.fell_back
-        for rows, part in belief.parts if isinstance(belief, SplitBelief) else [(np.arange(len(mine)), belief)]:
+        for rows, part in each_part(belief):
+            at = np.full(len(rows), seat)
+            row, hands, others = hands_of(part, at)
+            by_rules = np.full(len(row), len(rows) / len(row))
             if isinstance(part, ExactBelief):
-                at = np.full(len(rows), seat)
-                row, hands, others = part.hand_lists(at)
-                by_rules = ExactBelief(part.position, [None] * rules.seats).hand_lists(at)[2]
+                by_rules = hands_of(ExactBelief(part.position, [None] * rules.seats), at)[2]
                 exact[mine[rows]] = True
-            else:
-                drawn: Masks = part.hands[:, :, seat]  # type: ignore[attr-defined]
-                row, hands = np.repeat(np.arange(len(rows)), drawn.shape[1]), drawn.ravel()
-                others = part.weights.ravel()  # type: ignore[attr-defined]
-                by_rules = np.full(len(row), 1 / drawn.shape[1])
-            true, other = (
-                _log_factor(part.position, seat, model, row, hands, floor, rules.seats)
-                for model in (table[seat], reference)
-            )
+            names, back = np.unique(row << 32 | hands.astype(np.int64), return_inverse=True)
+            each = names >> 32, (names & 0xFFFFFFFF).astype(np.uint32)  # of worlds, too, every hand once
+            true, other = (factor(part.position, seat, model, *each, floor)[back] for model in (table[seat], reference))
             parts.append((mine[rows][row], hands, by_rules, others, true, other))
     row, hand, by_rules, others, true, other = (np.concatenate(part) for part in zip(*parts))
     order = np.argsort(row, kind="stable")
     row, hand, by_rules, others = row[order], hand[order], by_rules[order], others[order]
-    lists = HandLists(row, hand, by_rules, by_rules, by_rules, exact, known)
-    by_true, by_reference = (_put_in(lists, others, log[order]) for log in (true, other))
-    known &= lists.sums(by_true) > 0
+    (by_true, total), (by_reference, _) = (put_in(row, others, log[order], n) for log in (true, other))
+    known &= np.isfinite(total)
     by_true = np.where(known[row], by_true, by_rules)
-    return HandLists(row, hand, by_rules, by_true, by_reference, exact, known)
-
-
-def _log_factor(
-    position: Position, seat: int, model: Model, row: Ints, hands: Masks, floor: float, seats: int
-) -> Floats:
-    """(K,) ln of how well each hand explains what the seat has done, by one model of it."""
-    models: list[Model] = [None] * seats
-    models[seat] = model
-    names, back = np.unique(row << 32 | hands.astype(np.int64), return_inverse=True)
-    which, masks = names >> 32, (names & 0xFFFFFFFF).astype(np.uint32)
-    found = log_factors(position, models, which, np.full(len(which), seat), masks, floor)
-    return found[back]
-
-
-def _put_in(lists: HandLists, others: Floats, log: Floats) -> Floats:
-    """The belief with the decider's factor in it."""
-    held = np.where(others > 0, log, -np.inf)
-    top = np.maximum.reduceat(held, lists.first)
-    top[np.isinf(top)] = 0
-    return lists.scaled(others * np.exp(held - top[lists.row]))
+    return HandLists(row, hand, by_rules, by_true, np.nan_to_num(by_reference), exact, known)
 
 
 def said(moments: Moments, lists: HandLists, table: Sequence[Model], floor: float = 0.0) -> tuple[Floats, Bits]:

@@ -35,12 +35,12 @@ from scipy import sparse
 
 from agents.search.asking import answers
 from agents.search.position import PUBLIC, Position
-from agents.search.reading import ExactBelief, Model, SampledBelief, SplitBelief, log_factors, policy_belief
+from agents.search.reading import ExactBelief, Model, policy_belief
 from domino_env.deals import row_keys
 from domino_env.rules import Rules
-from experiments.signaling.hands import pieces
-from experiments.signaling.record import Moments
-from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered
+from experiments.signaling.hands import each_part, factor, hands_of, pieces, put_in
+from experiments.signaling.record import Moments, models_of
+from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, finite
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -52,7 +52,6 @@ FLOOR = 0.02  # of a reference: what it never plays is not impossible
 CANDIDATES = 2000  # worlds of a sampled belief
 LEVELS = ("rules", "uniform", "reference")  # whom a belief may take the decider for
 _FIGURES = ("told", "reference", "uniform", "entropy", "options", "pointwise", "foreseen", "ess")
-_DENSE = 20  # hidden tiles up to which a belief may be exact
 
 
 # -- beliefs about who decides --------------------------------------------------------------------------------------
@@ -89,31 +88,15 @@ class _Chunk:
         """(U,) ln of the decider's factor with each hand, by a model of it."""
         if model is None or model == "rules":
             return np.zeros(len(self.row))  # hands that do not fit are not listed
-        position = self.moments.position
-        models: list[Model] = [None] * position.rules.seats
-        models[self.seat] = model
-        return log_factors(position, models, self.row, np.full(len(self.row), self.seat), self.hand, floor)
+        return factor(self.moments.position, self.seat, model, self.row, self.hand, floor)
 
 
 def _chunks(
     moments: Moments, table: Sequence[Model], places: Sequence[int], floor: float, sampled: dict[str, Any], seed: int
 ) -> Iterator[_Chunk]:
     """All decisions, a few at a time; `sampled`: method and candidates as of `policy_belief`."""
-    for rows in pieces(moments, _list_sizes(moments, places, sampled["candidates"])):
+    for rows in pieces(moments, places, sampled["candidates"]):
         yield _chunk(moments.take(rows), rows, int(moments.seat[rows[0]]), table, places, floor, sampled, seed)
-
-
-def _list_sizes(moments: Moments, places: Sequence[int], candidates: int) -> Ints:
-    """(M,) about how many hands all observers of each decision together look at."""
-    position, line = moments.position, np.arange(len(moments))
-    hidden = np.bitwise_count(position.hidden).astype(np.int64)
-    own = position.sizes[line, moments.seat]
-    out = np.zeros(len(moments), np.int64)
-    for place in places:
-        seen = 0 if place == PUBLIC else position.sizes[line, (moments.seat + place) % position.rules.seats]
-        for row, (tiles, size) in enumerate(zip((hidden - seen).tolist(), own.tolist())):
-            out[row] += math.comb(tiles, size) if tiles <= _DENSE else candidates
-    return out
 
 
 def _chunk(
@@ -153,16 +136,10 @@ def _look(
 ) -> tuple[Ints, Masks, Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Rows, hands and weights of what one seat may hold; which rows are exact, and which are lost."""
     belief = policy_belief(view, models, floor=floor, keys=keys, **sampled)
-    parts = belief.parts if isinstance(belief, SplitBelief) else [(np.arange(len(view)), belief)]
     found, exact = [], np.zeros(len(view), np.bool_)
-    for numbers, part in parts:
-        if isinstance(part, ExactBelief):
-            row, hands, weight = part.hand_lists(np.full(len(part), seat))
-            exact[numbers] = True
-        else:
-            assert isinstance(part, SampledBelief)
-            row = np.repeat(np.arange(len(part)), part.hands.shape[1])
-            hands, weight = part.hands[:, :, seat].ravel(), part.weights.ravel()
+    for numbers, part in each_part(belief):
+        row, hands, weight = hands_of(part, np.full(len(part), seat))
+        exact[numbers] = isinstance(part, ExactBelief)
         some = weight > 0
         found.append((numbers[row[some]], hands[some], weight[some]))
     row, hands, weight = (np.concatenate(part) for part in zip(*found))
@@ -172,14 +149,7 @@ def _look(
 
 def _believe(sight: _Sight, log: Floats) -> tuple[Floats, Floats]:
     """The belief with the decider's factor put in: (K,) probabilities, and (n,) ln of the sum it was divided by."""
-    n, told = len(sight.exact), log[sight.which]
-    top = np.full(n, -np.inf)
-    np.maximum.at(top, sight.row, told)
-    top[np.isinf(top)] = 0
-    mass = sight.weight * np.exp(told - top[sight.row])
-    total = np.bincount(sight.row, mass, minlength=n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return mass / total[sight.row], np.log(total) + top
+    return put_in(sight.row, sight.weight, log[sight.which], len(sight.exact))
 
 
 def _divergence(sight: _Sight, belief: Floats, logs: tuple[Floats, Floats], totals: tuple[Floats, Floats]) -> Floats:
@@ -328,18 +298,14 @@ class Information:
                 "tiles": int(moments.tiles[m]),
                 "action": int(moments.action[m]),
                 "legal": int(options[m]),
-                "said": _plain(self.said[m]),
+                "said": finite(self.said[m]),
             }
             for number, place in enumerate(self.places):
                 row[PLACES.get(place, str(place))] = {
-                    name: _plain(values[m, number]) for name, values in figures.items()
+                    name: finite(values[m, number]) for name, values in figures.items()
                 }
             out.append(row)
         return out
-
-
-def _plain(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def figure(values: Floats, deal: npt.NDArray[Any], weights: Floats | None = None) -> Estimate:
@@ -377,21 +343,6 @@ def observers(rules: Rules, places: Sequence[int] | None) -> tuple[int, ...]:
     return given
 
 
-def each_seat(models: Model | Sequence[Model], rules: Rules) -> list[Model]:
-    """A model for every seat, from one for all or one a seat.
-
-    Raises:
-        ValueError: another number of them.
-    """
-    if isinstance(models, str) or not isinstance(models, Sequence):
-        return [models] * rules.seats
-    if len(models) != rules.seats:
-        raise ValueError(
-            f"models are one, or one for each of the {rules.seats} seats of {rules.name}, not {len(models)}"
-        )
-    return list(models)
-
-
 def measure(
     moments: Moments,
     table: Model | Sequence[Model],
@@ -409,7 +360,7 @@ def measure(
 
     Args:
         moments: decisions of deals that `table` played (`record.play`).
-        table: who sat there, one for all seats or one a seat: agents with `probabilities`, or "uniform".
+        table: who sat there, as of `record.models_of`: agents with `probabilities`, or "uniform".
         reference: whom an observer without the convention takes the decider for, likewise.
         places: of the observers, clockwise from who decides, -1 the public; None: partner, left and right.
         floor: mixes the players' moves with random ones, in the belief and in what they answer: of networks that do not
@@ -421,7 +372,7 @@ def measure(
         ValueError: models that cannot be asked or settings that cannot be.
     """
     rules = moments.position.rules
-    seen, players, others = observers(rules, places), each_seat(table, rules), each_seat(reference, rules)
+    seen, players, others = observers(rules, places), models_of(table, rules), models_of(reference, rules)
     m = len(moments)
     out = {name: np.full((m, len(seen)), np.nan) for name in (*_FIGURES, *(f"gap {level}" for level in LEVELS))}
     said, done = np.full(m, np.nan), 0
@@ -511,8 +462,8 @@ def divergences(
     `measure`; `place`: of the observer, the partner unless said otherwise.
     """
     rules = moments.position.rules
-    seen, players = observers(rules, [place]), each_seat(table, rules)
-    models = [each_seat(other, rules) for other in others]
+    seen, players = observers(rules, [place]), models_of(table, rules)
+    models = [models_of(other, rules) for other in others]
     out, done = np.full((len(moments), len(models)), np.nan), 0
     for chunk in _chunks(moments, players, seen, floor, {"method": method, "candidates": candidates}, seed):
         sight = chunk.sights[0]

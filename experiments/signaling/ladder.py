@@ -28,8 +28,8 @@ from agents.base import Agent, make_agent
 from agents.search.beliefs import RulesBelief
 from agents.search.reading import ExactBelief, Model
 from domino_env.rules import Rules, get_rules
-from experiments.signaling.information import FLOOR, PLACES, Progress, each_seat, entropy_of_lists, figure
-from experiments.signaling.record import Moments, play
+from experiments.signaling.information import FLOOR, PLACES, Progress, entropy_of_lists, figure
+from experiments.signaling.record import Moments, models_of, play
 from experiments.signaling.statistics import Estimate
 
 Floats = npt.NDArray[np.float64]
@@ -127,10 +127,10 @@ def climb(
     if not 0 < of < rules.seats:
         raise ValueError(f"of={of!r} must be in 1..{rules.seats - 1}, seats clockwise from who moves")
     models = {
-        "rules": (each_seat(None, rules), 0.0),
-        "uniform": (each_seat("uniform", rules), 0.0),
-        "reference": (each_seat(reference, rules), reference_floor),
-        "true": (each_seat(table, rules), floor),
+        "rules": (models_of(None, rules), 0.0),
+        "uniform": (models_of("uniform", rules), 0.0),
+        "reference": (models_of(reference, rules), reference_floor),
+        "true": (models_of(table, rules), floor),
     }
     names = dict.fromkeys(one if isinstance(one, str) else one.name for one in models["true"][0] if one is not None)
     m = len(moments)

@@ -405,5 +405,14 @@ def twins(player: str) -> dict[str, str]:
         return {who: without({"reads": rest}) for who, rest in _READS.items()}
     if stem in ("pimc", "ismcts"):
         return {"all": player, "partner": player, "opponents": player}  # no model: worlds by the rules alone
-    make_agent(player)  # an unknown name says so
-    raise ValueError(f"no deaf twin of {player} is known; give one")
+    agent = make_agent(player)  # an unknown name says so
+    if getattr(agent, "deafness", None) == 0:
+        raise ValueError(
+            f"no deaf twin of {player} is known: it is a network that never was deaf in its training, so what it does "
+            "without its past would mean nothing; train one that was (domino train hearing), or hold trainings in "
+            "which all hear against deaf ones (domino signal e2 --retrained RUN,RUN --deaf RUN,RUN)"
+        )
+    raise ValueError(
+        f"no deaf twin of {player} is known: nothing shuts its ears to what others chose and leaves it the board; ask "
+        "a run trained with deaf seats (domino train hearing), lookahead or pimc with model=RUN, planted or club"
+    )

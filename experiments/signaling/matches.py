@@ -65,7 +65,7 @@ def _names(player: Any) -> Iterator[str]:
         yield player
     elif player is not None:
         yield str(getattr(player, "name", ""))
-        for part in ("agent", "values"):
+        for part in ("agent", "values", "deaf"):  # of a network `deaf` is a bool, which has no name
             yield from _names(getattr(player, part, None))
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from agents.search.position import Position, mask_of_bits, position_of
 from domino_env.choices import KINDS, choices
 from domino_env.decisions import Decisions
+from domino_env.rules import Rules
 from domino_env.tiles import HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, SUIT_MASK, mask_of
 from experiments.signaling.record import Moments
 
@@ -31,6 +32,7 @@ Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint32]
 Suits = npt.NDArray[np.uint8]  # sets of suits, bit k for suit k
 
+CHOOSES_END = "chooses_end"  # the kind that only games with labelled ends have: elsewhere left and right are one move
 SCARCE = 4  # tiles still to come that fit the ends: with so few of them or fewer a block is near
 
 _TILE = np.arange(PASS) % NUM_TILES  # (56,) of each lay
@@ -219,9 +221,8 @@ def _other_end(s: Situation) -> Bools:
     return (s.closed != 0) & np.where(_RIGHT, left, right)
 
 
-def _both_ends(s: Situation) -> Bools:
-    apart = (s.covered != s.kept) | s.position.rules.labelled_ends  # else left and right are one move
-    return ~s.lead & apart & (s.kept & _HALVES != 0)
+def _chooses_end(s: Situation) -> Bools:
+    return ~s.lead & (s.covered == s.kept) & s.position.rules.labelled_ends
 
 
 def _breaks(s: Situation) -> Bools:
@@ -281,14 +282,14 @@ _ALL = (
     Kind("holds_double", "could lay a double and lays another tile", False, _double_held_back),
     Kind("first_exposure", "opens a suit that nobody has opened before", True, lambda s: s.fresh & ~s.ever != 0),
     Kind("covers_by_choice", "closes a suit though it could have laid at the other end", False, _other_end),
-    Kind("chooses_end", "lays a tile that fits both ends", True, _both_ends),
+    Kind(CHOOSES_END, "lays left or right where both ends are the same suit", True, _chooses_end),
     Kind("breaks_block", f"makes more tiles fit where at most {SCARCE} that are to come did", True, _breaks),
 )
 MOVES: dict[str, Kind] = {kind.name: kind for kind in _ALL}
 
 
 def kinds(s: Situation) -> dict[str, Bools]:
-    """Which moves are of which kind.
+    """Which moves are of which kind; none is where the game has no such kind (`of_game`).
 
     Returns:
         by name of `MOVES`, (N, actions): a public kind has all that the line allows, whatever is in the hand; one that
@@ -305,6 +306,11 @@ def kinds(s: Situation) -> dict[str, Bools]:
         out[name] = np.zeros((len(s), rules.num_actions), np.bool_)
         out[name][:, :PASS] = kind.holds(s) & (s.possible if kind.public else s.legal_lays)
     return out
+
+
+def of_game(rules: Rules) -> list[str]:
+    """Names of the kinds that a game has."""
+    return [name for name in MOVES if name != CHOOSES_END or rules.labelled_ends]
 
 
 def made(kind: Bools, action: Ints) -> Bools:

@@ -8,19 +8,29 @@ it is measured as one that is certain of its moves (`AsPlayed`), with a small fl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.base import folder_of, has_probabilities, make_agent
+import numpy as np
+import numpy.typing as npt
+
+from agents.base import folder_of, has_probabilities, make_agent, options_of
+from agents.search.lookahead import Judge, Lookahead
+from agents.search.position import mask_of_bits
 from agents.search.reading import AsPlayed, Model
+from domino_env.deals import row_keys
 from domino_env.rules import Rules, get_rules
 from experiments.evaluate import Player
 from experiments.signaling import listening
+from experiments.signaling.record import Moments
 
 INNOCENT = "planted:strength=0"  # lays heavy tiles first, softly, and looks at no other seat
 FLOOR = 0.02  # of players whose moves are certain, where they may be wrong or are compared
 TINY = 1e-6  # of networks: what one hardly ever plays is not impossible
+WORLDS = 200  # that a judge who hears nobody imagines for each decision
+_SALT = 7  # the family of random streams of its worlds
+_LEAVES = 1 << 16  # positions that it judges at once
 _CERTAIN = ("greedy", "double_first", "club")  # of rule players; their moves have probability 0 or 1
 
 
@@ -184,6 +194,79 @@ def _is_network(agent: Any) -> bool:
     return hasattr(agent, "deafness") and hasattr(agent, "sample")
 
 
+class Blind:
+    """What actions are worth to a judge who hears nobody: points that the mover's side is expected to win after them.
+
+    The hidden hands are drawn by the rules alone: by what lies, who passed on what, and how many tiles each holds. A
+    critic that sees all hands says in each such world what comes of an action, and the mean over the worlds counts.
+    All actions of a decision are judged in the same worlds.
+    """
+
+    def __init__(
+        self, critic: Judge | str, rules: Rules, worlds: int = WORLDS, seed: int = 0, *, name: str = "", why: str = ""
+    ) -> None:
+        """Takes the critic.
+
+        Args:
+            critic: one that sees all hands, or the folder of a run that has one; rules: the game.
+            worlds: drawn for each decision; seed: of these.
+            name: what the critic is called; why: why this one.
+        Raises:
+            ValueError: a run without such a critic, or of another game, and worlds out of range.
+        """
+        self.search = Lookahead(critic=critic, candidates=0, worlds=worlds)
+        self.search.check(rules)
+        self.worlds, self.seed, self.why = worlds, seed, why
+        self.critic = name or str(getattr(self.search.judge, "name", critic))
+
+    def __call__(self, moments: Moments, progress: Callable[[int, int], None] | None = None) -> npt.NDArray[np.float64]:
+        """(M, actions) points, -inf where not legal; those of a decision hang on its deal and ply, not on the others.
+
+        Args:
+            moments: M decisions; progress: called with (decisions, decisions in all).
+        """
+        position, legal = moments.seen_by(0), mask_of_bits(moments.legal)
+        keys, out = row_keys(self.seed, moments.number, _SALT), np.zeros(legal.shape)
+        size = max(1, _LEAVES // (self.worlds * int(legal.sum(axis=1).max(initial=1))))
+        for first in range(0, len(moments), size):
+            rows = np.arange(first, min(first + size, len(moments)))
+            out[rows] = self.search.search(position.take(rows), legal[rows], keys[rows]).mean
+            if progress is not None:
+                progress(int(rows[-1]) + 1, len(moments))
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: whose critic, why this one, and worlds."""
+        return {"critic": self.critic, "why": self.why, "worlds": self.worlds}
+
+
+def blind(player: Sitter, reference: Reference, rules: Rules, worlds: int = WORLDS, seed: int = 0) -> Blind:
+    """The judge who hears nobody: by the critic of the reference where that was trained deaf, else by the player's own.
+
+    Raises:
+        ValueError: neither has a critic that sees all hands.
+    """
+    asked = []
+    for one, what in ((Sitter(reference.name, reference.model), "reference"), (player, "player")):
+        if one.network is not None and one.network.deafness == 1:
+            asked.append((one.name, f"of the {what}, in whose training nobody heard: a critic of the deaf world"))
+        elif one.network is not None and one is player:
+            asked.append((one.name, "of the player's own training, for want of one of a deaf world"))
+    if not asked:
+        raise ValueError(
+            f"{player.name} has no critic that sees all hands; runs have one, and so has a reference that is a run "
+            "trained with deaf=1"
+        )
+    refused = ""
+    for name, why in asked:
+        folder = name if folder_of(name) is not None else str(options_of(name)["model"])  # a run, or deaf:model=RUN
+        try:
+            return Blind(folder, rules, worlds, seed, name=name, why=why)
+        except ValueError as error:
+            refused = refused or str(error)
+    raise ValueError(refused)
+
+
 def without_partner(twins: dict[str, Sitter]) -> Sitter:
     """Who does not read its partner; of a network who reads nobody."""
     return twins.get("partner", twins["all"])
@@ -204,6 +287,11 @@ def tiles_for(rules: Rules, every: bool = False) -> tuple[int, ...]:
     high = max(rules.num_tiles - 12, min(low + 8, rules.num_tiles - rules.leftover - 1))
     found = range(low, high + 1)
     return tuple(found if every or len(found) < 8 else found[::2])
+
+
+def others(player: Sitter, pool: Iterable[Sitter]) -> list[Sitter]:
+    """The fixed opponents but for the player itself, against whom a match says nothing."""
+    return [one for one in pool if one.side != player.side]
 
 
 def split(words: Sequence[str]) -> list[str]:

@@ -49,10 +49,9 @@ from experiments.signaling.decoding import (
     forecast,
     gain,
     log_told,
-    models_of,
     reliability,
 )
-from experiments.signaling.record import Moments
+from experiments.signaling.record import Moments, models_of
 from experiments.signaling.statistics import ESS, NOTHING, Estimate, boards_needed, clustered, ratio
 
 Ints = npt.NDArray[np.int64]

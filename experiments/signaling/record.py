@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from agents.base import Agent, decide, make_agent
 from agents.search.position import PUBLIC, Position, position_at
+from agents.search.reading import Model
 from domino_env.deals import Streams, boards
 from domino_env.engine import make_engine
 from domino_env.rules import Rules, get_rules
@@ -106,12 +107,28 @@ def seated(players: str | Agent | Sequence[str | Agent], rules: str | Rules) -> 
     Raises:
         ValueError: another number of them, an unknown name, or an agent that does not play this game.
     """
-    game = get_rules(rules)
-    given = [players] if isinstance(players, str) or not isinstance(players, Sequence) else list(players)
+    return tuple(_each_seat(players, get_rules(rules), make_agent))
+
+
+def models_of(players: Model | Sequence[Model], rules: Rules) -> list[Model]:
+    """A model for each seat: players as of `seated`, or in their place "uniform", "rules" or None.
+
+    Raises:
+        ValueError: as of `seated`.
+    """
+
+    def made(player: Model, game: Rules) -> Model:
+        return player if player is None or player in ("uniform", "rules") else make_agent(player, game)
+
+    return _each_seat(players, rules, made)
+
+
+def _each_seat(players: Any, game: Rules, make: Callable[[Any, Rules], Any]) -> list[Any]:
+    given = list(players) if isinstance(players, Sequence) and not isinstance(players, str) else [players]
     if len(given) not in (1, 2, game.seats):
         raise ValueError(f"a table of {game.name} has 1 player, 2 or {game.seats}, not {len(given)}")
-    made = [make_agent(player, game) for player in given]
-    return tuple(made[seat % len(made)] for seat in range(game.seats))
+    made = [make(player, game) for player in given]
+    return [made[seat % len(made)] for seat in range(game.seats)]
 
 
 def play(

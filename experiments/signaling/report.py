@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from agents.search.asking import answers
 from domino_env.rules import Rules
 from experiments.files import write_whole
 from experiments.signaling import examples, ladder, sheets
-from experiments.signaling.conventions import conventions
+from experiments.signaling.consistency import agreement, consistency
+from experiments.signaling.conventions import ADDED, CHEAP, Conventions, conventions, costs
 from experiments.signaling.cross_play import POOL, CrossPlay, cross_play
 from experiments.signaling.decoding import Decoding, decode
 from experiments.signaling.ends import free_channel
@@ -36,17 +38,22 @@ from experiments.signaling.listening import Listening, changes, listening
 from experiments.signaling.matches import Matches, Show, said
 from experiments.signaling.page import Part, Picture, Sheet, drawn, page, raster
 from experiments.signaling.players import (
+    WORLDS,
+    Blind,
     Reference,
     Seats,
     Sitter,
+    blind,
+    others,
     tiles_for,
     without_opponents,
     without_partner,
 )
 from experiments.signaling.record import Moments, play
-from experiments.signaling.statistics import DRAWS, Estimate, clustered, over_units
+from experiments.signaling.statistics import DRAWS, NOTHING, Estimate, clustered, over_units
 from experiments.signaling.validity import TILES as CONTROLLED, validity
-from experiments.signaling.value import Square, square
+from experiments.signaling.value import square
+from experiments.signaling.worth import BOARDS, worth
 from experiments.tournament import networks
 
 KIND, VERSION = "domino signal report", 1
@@ -64,6 +71,8 @@ class Sizes:
     controls: int = 150  # deals of each table of the controls
     apart: int = 40  # deals of each training for the distances
     draws: int = DRAWS  # of the bootstrap over trainings
+    worth: int = BOARDS  # boards of each match for the points of a kind of moves
+    worlds: int = WORLDS  # that judge the price of a move
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -73,12 +82,14 @@ class Sizes:
 
 
 USUAL = Sizes()
-QUICK = Sizes(deals=10, more=30, least=40, boards=1000, controls=60, apart=6, draws=1000)
+QUICK = Sizes(deals=10, more=30, least=40, boards=1000, controls=60, apart=6, draws=1000, worth=200, worlds=100)
 
 _TITLES: dict[str, tuple[str, str]] = {
     "scoreboard": (
         "How well it plays",
-        "Points a deal on duplicate boards: each deal is played twice with the pairs exchanged, and luck falls out.",
+        "Points a deal on duplicate boards: each deal is played twice with the pairs exchanged, and luck falls out. "
+        "What a move costs is what the best one is worth more, to a judge who hears nobody: by a critic that sees all "
+        "hands, in worlds drawn by the rules alone.",
     ),
     "ladder": (
         "What is known of another hand",
@@ -113,12 +124,17 @@ _TITLES: dict[str, tuple[str, str]] = {
         "By which moves",
         "Kinds of moves in words that hang on no suit's name. A signal adds to G, is heard by the partner, is worth "
         "points, and tells more than the reference's; a cue is heard, but the reference's move tells it too; a leak is "
-        "heard by opponents alone; noise is all else.",
+        "heard by opponents alone; noise is all else. Points: what a team loses a deal, against fixed opponents, whose "
+        "ears are closed right after its partner's moves of the kind. Price: what the move costs by a judge who hears "
+        "nobody. By counts: bits that the choice of a kind tells within classes of contexts that all see, beside those "
+        "of chance; and stability, how much of what the lift is from 1 is common to all contexts.",
     ),
     "cross_play": (
         "Whether others understand it",
         "Partners of different trainings against fixed opponents. What they lose against partners of one training is "
-        "private agreement. D: bits lost by who reads the row's play as the column's.",
+        "private agreement. D: bits lost by who reads the row's play as the column's. Whether moves say the same: 1 "
+        "where what says more in one training says more in the other, too. Some kinds of moves say by their nature "
+        "more than others, whoever makes them; the lift over the reference leaves out what the reference says, too.",
     ),
     "controls": (
         "Whether the measures measure",
@@ -203,6 +219,9 @@ def default_out(player: str) -> Path:
     return Path("runs") / ("signals-" + "".join(one if one.isalnum() or one in "-_" else "-" for one in player))
 
 
+_TABLE = 35.0  # what the beliefs of a table of conventions take, as steps are weighed
+
+
 class _Steps:
     """Progress over parts that take very different times."""
 
@@ -242,12 +261,12 @@ class _Work:
     ) -> None:
         self.seats, game = seats, seats.rules
         self.players, self.pool = [seats.asked(name) for name in players], [seats(name) for name in pool]
-        self.reference: Reference = seats.reference(self.players[0], reference)
+        self.asked, self.reference = reference, seats.reference(self.players[0], reference)
         self.game, self.sizes, self.seed = game, sizes, seed
         self.matches = Matches(game, sizes.boards, seed, None if folder is None else folder / "matches")
         self.player = self.players[0]
         self.tiles, self.all_tiles = tiles_for(game), tiles_for(game, every=True)
-        crossed = 2.0 * len(players) ** 2 if len(players) > 2 else 0.0
+        crossed = _TABLE * (len(players) - 1) + (2.0 * len(players) ** 2 if len(players) > 2 else 0.0)
         weights: dict[str, float] = {
             "scoreboard": 1,
             "information": 25,
@@ -256,17 +275,22 @@ class _Work:
             "value": 4,
             "decoding": 16,
         }
-        weights |= {"conventions": 40, "cross_play": 0.5 + crossed, "controls": 12}
+        weights |= {"conventions": 50, "cross_play": 0.5 + crossed, "controls": 12}
         weights["channel"] = 8 if game.labelled_ends else 0.1
         self.steps = _Steps(weights, show)
         try:
             self.twins, self.no_twin = seats.twins(self.player), ""
         except ValueError as error:
             self.twins, self.no_twin = {}, _line(error)
+        self.judge: Blind | None = None
+        try:
+            self.judge, self.no_judge = blind(self.player, self.reference, game, sizes.worlds, seed), ""
+        except ValueError as error:
+            self.no_judge = _line(error)
         self.record = play(self.player.agent, game, sizes.more, seed)
         few = self.record.moments.deal < sizes.deals
         self.moments = self.record.moments.take(few & np.isin(self.record.moments.tiles, self.tiles))
-        self.square: Square | None = None
+        self.table: Conventions | None = None
         self.information: Information | None = None
         self.decoded: Decoding | None = None
 
@@ -280,10 +304,20 @@ class _Work:
             raise ValueError(f"no decision with {', '.join(map(str, self.tiles))} tiles on the line in so few deals")
         return self.moments
 
+    @cached_property
+    def judged(self) -> np.ndarray[Any, Any]:
+        """(M, actions) what the judge thinks of all decisions of the record."""
+        assert self.judge is not None
+        return self.judge(self.record.moments, self.steps.of("conventions", 0, 0.1))
+
+    def price(self, moments: Moments) -> np.ndarray[Any, Any]:
+        """The same of some of these decisions."""
+        return self.judged[np.searchsorted(self.record.moments.number, moments.number)]
+
     def over_pool(self, player: Sitter) -> list[tuple[str, np.ndarray[Any, Any]]]:
         """By opponent, points a deal on each board."""
-        others = [one for one in self.pool if one.side != player.side]
-        return [(one.name, self.matches.play(player.side, one.side).values) for one in others]
+        sides = [(one.name, one.side) for one in others(player, self.pool)]
+        return [(name, self.matches.play(player.side, side).values) for name, side in sides]
 
 
 def report(
@@ -318,18 +352,19 @@ def report(
     kept = None if folder is None else Path(folder)
     work = _Work(Seats(game, greedy), players, reference, sizes, seed, pool, kept, progress)
     made = {
-        "scoreboard": _scoreboard, "ladder": _ladder, "information": _information, "listening": _listening,
-        "value": _value, "decoding": _decoding, "conventions": _conventions, "cross_play": _cross_play,
+        "ladder": _ladder, "information": _information, "listening": _listening, "value": _value,
+        "decoding": _decoding, "conventions": _conventions, "scoreboard": _scoreboard, "cross_play": _cross_play,
         "controls": _controls, "channel": _channel,
     }  # fmt: skip
-    parts: list[Part] = []
+    done: dict[str, Part] = {}
     for name, make in made.items():
         title, about = _TITLES[name]
         try:
-            parts.append(Part(name, title, about, **make(work)))
+            done[name] = Part(name, title, about, **make(work))
         except ValueError as error:
-            parts.append(Part(name, title, about, missing=_line(error)))
+            done[name] = Part(name, title, about, missing=_line(error))
         work.steps.done(name)
+    parts = [done[name] for name in _TITLES]
     header = _header(work)
     parts.insert(0, Part("header", "What was measured", _HEADER, header, [_header_sheet(header)]))
     at = time.strftime("%Y-%m-%d %H:%M")
@@ -368,6 +403,8 @@ def _header(work: _Work) -> dict[str, Any]:
         "reference_floor": work.reference.floor,
         "deaf_twins": {who: one.name for who, one in work.twins.items()},
         "no_deaf_twin": work.no_twin or None,
+        "judge": None if work.judge is None else work.judge.to_dict(),
+        "no_judge": work.no_judge or None,
         "rules": game.title,
         "rules_hash": hashlib.sha256(plain.encode()).hexdigest()[:12],
         "seed": work.seed,
@@ -384,16 +421,19 @@ def _header(work: _Work) -> dict[str, Any]:
 
 def _header_sheet(header: dict[str, Any]) -> Sheet:
     sizes = header["sizes"]
-    ess = header["least_ess"]
+    ess, judge = header["least_ess"], header["judge"]
+    prices = f"none: {header['no_judge']}" if judge is None else f"the critic {judge['critic']}, {judge['why']}"
     rows = [
         ("player", header["player"]),
         ("its moves while measured", header["how"]),
         ("reference", f"{header['reference']}, {header['why_reference']}; floor {header['reference_floor']:g}"),
         ("deaf twins", ", ".join(dict.fromkeys(header["deaf_twins"].values())) or f"none: {header['no_deaf_twin']}"),
+        ("judge of what moves cost", prices),
         ("rules", f"{header['rules']}, hash {header['rules_hash']}"),
         ("seed", f"{header['seed']}"),
         ("deals", f"{sizes['deals']:,} for what a move tells, {sizes['more']:,} for kinds of moves and listening"),
         ("boards", f"{sizes['boards']:,} of each match, against {', '.join(header['pool'])}"),
+        ("boards for kinds of moves", f"{sizes['worth']:,} of each match"),
         ("tiles on the line", ", ".join(map(str, header["tiles"]))),
         ("decisions", f"{header['decisions']:,} with more than one legal move, all in decisions.jsonl"),
         ("beliefs", header["beliefs"] + ("" if ess is None else f", worth at least {ess:.0f} worlds")),
@@ -429,6 +469,22 @@ def _scoreboard(work: _Work) -> Made:
         grounded = clustered(likeliest, moments.deal)
         facts["grounded"] = grounded.to_dict()
         lines.append(("moves that are its deaf twin's likeliest, too", sheets.percent(grounded)))
+    facts |= {"costs_nothing": None, "costly_signals": None}
+    if work.judge is None:
+        notes.append(f"what its moves cost is not known: {work.no_judge}")
+    else:
+        optimal = clustered(costs(work.judged, moments) <= CHEAP, moments.deal)
+        costly = NOTHING if work.table is None else work.table.costly
+        facts |= {"costs_nothing": optimal.to_dict(), "costly_signals": costly.to_dict()}
+        lines += [
+            (f"moves that cost at most {CHEAP:g} points by a judge who hears nobody", sheets.percent(optimal)),
+            (f"moves that cost more and add over {ADDED:g} bits to G: costly signals", sheets.percent(costly)),
+        ]
+        notes.append(
+            f"the judge looks at {work.judge.worlds:,} worlds, the same for all moves of a decision, by the critic "
+            f"{work.judge.critic}, {work.judge.why}; costly signals are looked for where beliefs are exact, with "
+            f"{work.all_tiles[0]} to {work.all_tiles[-1]} tiles on the line"
+        )
     points = [(name, str(one)) for name, one in rows]
     return {
         "data": {"points": {name: one.to_dict() for name, one in rows}, **facts},
@@ -546,7 +602,7 @@ def _listening(work: _Work) -> Made:
 
 def _value(work: _Work) -> Made:
     twins, hear = work.need_twin(), work.player
-    work.square = found = square(
+    found = square(
         hear.side, without_partner(twins).side, hear.side, without_opponents(twins).side, work.game, work.sizes.boards,
         work.seed, folder=work.matches.folder, progress=work.steps.of("value", 0, 0.6),
     )  # fmt: skip
@@ -592,20 +648,35 @@ def _decoding(work: _Work) -> Made:
 
 def _conventions(work: _Work) -> Made:
     deaf = work.twins["all"].agent if work.twins else None
-    value = {} if work.square is None else {"any": work.square.estimate("partner_1")}
-    floor = max(work.player.reading_floor, work.player.floor, work.reference.floor)
-    found = conventions(
-        work.record, work.reference.model, tiles=work.all_tiles, deaf=deaf, value=value, least=work.sizes.least,
-        floor=floor, seed=work.seed, progress=work.steps.of("conventions"),
+    points, no_points = None, work.no_twin
+    if work.twins:
+        try:
+            points = worth(
+                work.player.side, without_partner(work.twins).side,
+                [one.side for one in others(work.player, work.pool)], work.game,
+                work.sizes.worth, work.seed, least=work.sizes.least, folder=work.matches.folder,
+                progress=work.steps.of("conventions", 0.1, 0.2),
+            )  # fmt: skip
+        except ValueError as error:
+            no_points = _line(error)
+    work.table = found = conventions(
+        work.record, work.reference.model, tiles=work.all_tiles, deaf=deaf,
+        price=None if work.judge is None else work.price, value=None if points is None else points.values,
+        least=work.sizes.least, floor=_floor(work.player, work.reference), seed=work.seed,
+        progress=work.steps.of("conventions", 0.3, 0.7),
     )  # fmt: skip
+    assert found.judged is not None
+    told = consistency(found.judged, least=work.sizes.least, draws=work.sizes.draws, seed=work.seed)
     words = "how much likelier than by the rules a meaning is after the move; blue likelier, red less likely"
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Any, what: Any = found) -> None:
         ax = figure.subplots()
-        found.draw(ax)
+        what.draw(ax)
         ax.set_title("")
 
     pictures = [drawn(words, (9.5, 7.5), draw)]
+    words = "bits beyond chance that the choice of a kind tells; blue: the meaning is true more often after the move"
+    pictures.append(drawn(words, (9.5, 7.5), lambda figure: draw(figure, told)))
     notes = []
     if found.examples:
         texts = "; ".join(f"seat_{one.seat} lays {one.move}, {one.gap:+.2f} bits" for one in found.examples)
@@ -614,7 +685,20 @@ def _conventions(work: _Work) -> Made:
         notes.append("no example: no move told more than the reference's would have")
     if deaf is None:
         notes.append(f"nobody's listening is known, and verdicts that hang on it stay open: {work.no_twin}")
-    return {"data": found.to_dict(), "sheets": sheets.of_conventions(found), "pictures": pictures, "notes": notes}
+    if points is None and work.twins:
+        notes.append(f"what kinds are worth is not known, and verdicts that hang on it stay open: {no_points}")
+    if work.judge is None:
+        notes.append(f"no prices: {work.no_judge}")
+    data = {**found.to_dict(), "worth": None if points is None else points.to_dict(), "no_worth": no_points or None}
+    data |= {"consistency": told.to_dict(), "judge": None if work.judge is None else work.judge.to_dict()}
+    tables = [*sheets.of_conventions(found), *sheets.of_consistency(told)]
+    tables += [] if points is None else sheets.of_worth(points)
+    return {"data": data, "sheets": tables, "pictures": pictures, "notes": notes}
+
+
+def _floor(player: Sitter, reference: Reference) -> float:
+    """With which moves are read for a table of conventions."""
+    return max(player.reading_floor, player.floor, reference.floor)
 
 
 def _example_picture(words: str, found: Sequence[examples.Example]) -> Picture:
@@ -640,18 +724,80 @@ def apart(
     return row
 
 
-def _cross_play(work: _Work) -> Made:
-    if len(work.players) < 3:
-        given = f"{len(work.players)} training{'s' if len(work.players) > 1 else ''}"
-        raise ValueError(
-            f"{given} given, and what is said of trainings needs three or more: domino signal report RUN RUN RUN"
+def _alike(work: _Work, share: float) -> Made:
+    """Whether the moves of all trainings say the same; share: of the part's time."""
+    if work.table is None:
+        raise ValueError(f"there is no table of conventions of {work.player.name} to compare others with")
+    tables, references, rest = [work.table], [work.reference], work.players[1:]
+    for number, one in enumerate(rest):
+        references.append(other := work.seats.reference(one, work.asked))
+        tables.append(
+            conventions(
+                play(one.agent, work.game, work.sizes.more, work.seed), other.model, tiles=work.all_tiles,
+                floor=_floor(one, other), least=work.sizes.least, examples=0, seed=work.seed,
+                progress=work.steps.of("cross_play", share * number / len(rest), share / len(rest)),
+            )
+        )  # fmt: skip
+    names, by = [one.name for one in work.players], [one.name for one in references]
+    own = by == [f"deaf:model={name}" for name in names]
+    figures = ["lift", "over_reference"] if own or len({*by}) == 1 else ["lift"]
+    options: dict[str, Any] = {"draws": work.sizes.draws, "seed": work.seed}
+    found = [agreement(tables, names, figure=figure, **options) for figure in figures]
+    notes = [
+        f"whether moves say the same rests on {work.sizes.more:,} deals of each training against itself, the same "
+        f"deals for all, and kinds with {work.sizes.least:,} decisions; of trainings after the first only beliefs are "
+        "asked, no points, prices or listening"
+    ]
+    if len(figures) > 1:
+        notes.append(f"the reference is {'the deaf twin of each training' if own else by[0]}")
+    else:
+        notes.append(
+            f"no lifts over the reference: trainings have different ones ({', '.join(dict.fromkeys(by))}); give one "
+            "for all by --reference"
         )
+    data: dict[str, Any] = {one.figure: one.to_dict() for one in found}
+    data |= {"deals": work.sizes.more, "references": dict(zip(names, by))}
+    pictures = []
+    if len(names) > 2:
+
+        def draw(figure: Any) -> None:
+            for one, axes in zip(found, figure.subplots(1, len(found), squeeze=False)[0]):
+                one.draw(axes)
+                axes.set_title({"lift": "lifts", "over_reference": "lifts over the reference"}[one.figure], fontsize=9)
+
+        wide = 3.4 + 0.45 * len(names)
+        words = "rank correlation of what moves say in two trainings: blue alike, red the contrary"
+        pictures.append(drawn(words, (len(found) * wide, wide), draw))
+    tables_of = [sheets.of_agreement(one) for one in found]
+    return {"data": {"same_meaning": data}, "sheets": tables_of, "pictures": pictures, "notes": notes}
+
+
+def _cross_play(work: _Work) -> Made:
+    count, run = len(work.players), "domino signal report RUN RUN RUN"
+    if count < 2:
+        raise ValueError(f"one training given, and others are compared with it; points need three or more: {run}")
+    share = _TABLE * (count - 1) / work.steps.weights["cross_play"]
+    if count == 2:
+        made = _alike(work, share)
+        made["notes"].append(f"points and distances of trainings need three or more: {run}")
+        return made
+    try:
+        made = _alike(work, share)
+    except ValueError as error:
+        made = {"data": {"same_meaning": None}, "sheets": [], "pictures": []}
+        made["notes"] = [f"whether their moves say the same is not known: {_line(error)}"]
     found = cross_play(
         [one.side for one in work.players], [one.side for one in work.pool], work.game, work.sizes.boards,
         work.seed, distances=apart(work.seats, work.players, work.sizes.apart, work.seed),
-        folder=work.matches.folder, draws=work.sizes.draws, progress=work.steps.of("cross_play", 0, 0.4),
+        folder=work.matches.folder, draws=work.sizes.draws,
+        progress=work.steps.of("cross_play", share, 0.4 * (1 - share)),
     )  # fmt: skip
-    return {"data": found.to_dict(), "sheets": sheets.of_cross_play(found), "pictures": [crossed(found)]}
+    return {
+        "data": found.to_dict() | made["data"],
+        "sheets": [*sheets.of_cross_play(found), *made["sheets"]],
+        "pictures": [crossed(found), *made["pictures"]],
+        "notes": made["notes"],
+    }
 
 
 def crossed(found: CrossPlay) -> Picture:
@@ -726,13 +872,14 @@ def _channel(work: _Work) -> Made:
 
 
 def _decisions(work: _Work) -> list[dict[str, Any]]:
-    """A row a decision of part 4, with what it owes to what was heard."""
+    """A row a decision of part 4, with what it owes to what was heard, and what it costs."""
     info = work.information
     if info is None:
         return []
     heard = None
     if work.twins:
         heard = changes(info.moments, work.player.agent, work.twins["all"].agent, work.player.floor)
+    price = None if work.judge is None else costs(work.price(info.moments), info.moments)
     state = states(info.moments)
     out = []
     for number, row in enumerate(info.rows()):
@@ -740,6 +887,7 @@ def _decisions(work: _Work) -> list[dict[str, Any]]:
         row["without"] = work.twins["all"].name if work.twins else None
         row["listen"] = None if heard is None or heard.divergence is None else float(heard.divergence[number])
         row["flip"] = None if heard is None else bool(heard.flip[number])
+        row["c"] = None if price is None else float(price[number])
         out.append(row)
     return out
 

@@ -6,8 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from experiments.duplicate import labels
-from experiments.signaling.conventions import MEANINGS, NOISE, OPEN, Conventions
+from experiments.signaling.consistency import CELLS, Agreement, Consistency
+from experiments.signaling.conventions import ANY, LEVEL, MEANINGS, NOISE, OPEN, Conventions
 from experiments.signaling.cross_play import CrossPlay
 from experiments.signaling.decoding import Decoding
 from experiments.signaling.ends import FreeChannel
@@ -20,16 +23,18 @@ from experiments.signaling.page import NONE, Sheet
 from experiments.signaling.statistics import Estimate
 from experiments.signaling.validity import Validity
 from experiments.signaling.value import Square, Worlds
+from experiments.signaling.worth import Worths
 
 if TYPE_CHECKING:
     from experiments.signaling.probe import Probe  # it needs torch
 
+_LINKS = 15  # that are shown though they may be chance
 _BITS = ", bits a decision (95 % over deals)"
 _SEATS = {"partner": "partner", "left": "left opponent", "right": "right opponent", "public": "public"}
 _STEP = {"rules": "rules", "uniform": "legal moves", "reference": "reference", "true": "own way", "left": "unknown yet"}
 _OPEN_NOTE = (
-    "open: what would decide was not measured, for want of decisions, or, where it tells more than the reference and "
-    "the partner listens, since what this kind of move alone is worth in points is not known"
+    "open: what would decide was not measured, for want of decisions, of a deaf twin, or, where the kind hangs on the "
+    "mover's hand, since nobody can close its ears to what it cannot see, so that it has no points"
 )
 _NOISE_NOTE = "noise may be want of data: an interval that covers 0 counts as nothing found"
 
@@ -179,7 +184,8 @@ def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
         frequency = NONE if math.isnan(row.frequency.mean) else f"{row.frequency.mean:.0%}"
         figures = (row.told, row.excess, row.convention, row.partner, row.opponents)
         heard = [short(one) for one in figures]
-        rows.append((text, f"{row.count:,}", frequency, *heard, reply, short(row.value), row.verdict))
+        points = short(row.value) + ("*" if row.p < LEVEL else "")
+        rows.append((text, f"{row.count:,}", frequency, *heard, reply, short(row.price), points, row.verdict))
         cells = []
         for cell in row.cells:
             mark = ("*" if cell.found else "") + (" natural" if cell.natural else "")
@@ -187,9 +193,11 @@ def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
         lifts.append((text, *cells))
     head = (
         "kind of move", "made", "where it could be", "I", "ΔI", "G", "partner listens", "opponents listen",
-        "the partner's reply", "points", "verdict",
+        "the partner's reply", "price", "points", "verdict",
     )  # fmt: skip
     notes = [f"no figure stands where there were fewer than {found.least} such decisions"]
+    if any(not math.isnan(row.value.mean) for row in found.table):
+        notes.append("points a deal, lost where the partner's ears are closed to it; * at 5 % false discoveries")
     if any(row.verdict == OPEN for row in found.table):
         notes.append(_OPEN_NOTE)
     if any(row.verdict == NOISE for row in found.table):
@@ -203,6 +211,55 @@ def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
     names = tuple(one.name.replace("_", " ") for one in MEANINGS)
     lift_title = "what they say of the mover's hand: how much likelier than by the rules alone"
     return [Sheet(title, head, rows, notes), Sheet(lift_title, ("kind of move", *names), lifts, says)]
+
+
+def of_consistency(found: Consistency, brief: bool = False) -> list[Sheet]:
+    """What choices of kinds tell by counts: the first few and all that was found; `brief` as of `of_conventions`."""
+    rows, words = list[tuple[str, ...]](), found.rows()
+    for one, row in zip(found.ranked, words):
+        if brief:
+            row |= {"move": one.kind.replace("_", " "), "bits": half(one.bits) + ("*" if one.found else "")}
+        if len(rows) < _LINKS or one.found:
+            rows.append(tuple(row.values()))
+    head = ("kind of move", *list(words[0])[1:]) if words else ("kind of move",)
+    notes = [
+        "read bits beside chance: beyond it is what they are above those of shuffled decisions; * at 5 % false "
+        "discoveries; stability 1: the same in all contexts"
+    ]
+    if more := len(words) - len(rows):
+        notes.append(f"{more} more, none of which has a star, are in the JSON")
+    if not words:
+        notes = [f"no kind could be chosen, or left, in {found.least} decisions: nothing is counted"]
+    title = f"what the choice of a kind tells, {found.decisions:,} decisions of {found.deals:,} deals, bits by counts"
+    return [Sheet(f"{title}, {found.draws:,} shuffles", head, rows, notes)]
+
+
+def of_agreement(found: Agreement) -> Sheet:
+    """Whether moves of trainings say the same, two by two."""
+    words = found.rows()
+    off = found.cells[~np.eye(len(words), dtype=np.bool_)]
+    common = f"{off.min()}" if off.min() == off.max() else f"{off.min()} to {off.max()}"
+    over = "" if math.isnan(found.mean.low) else ", 95 % over trainings"
+    notes = [f"mean over pairs: {found.mean}{over}; {common} kinds and meanings have numbers in both"]
+    if np.isnan(found.matrix).any():
+        notes.append(f"no correlation of fewer than {CELLS}, nor where all are alike: more deals have more of them")
+    what = {"lift": "lifts", "over_reference": "lifts over the reference", "alone": "lifts of choices alone"}
+    title = f"whether moves say the same: rank correlation of the {what[found.figure]} of two trainings"
+    return Sheet(title, tuple(words[0]), [tuple(row.values()) for row in words], notes)
+
+
+def of_worth(found: Worths) -> list[Sheet]:
+    """What is lost where one kind of moves is not heard, and how often it was not."""
+    deals = 2 * found.boards * len(found.pool)
+    rows = []
+    for one in found.kinds:
+        text = "any move" if one.kind == ANY else MOVES[one.kind].text
+        changed = f"{one.changed / one.deaf:.0%}" if one.deaf else NONE
+        rows.append((text, str(one.points), f"{one.deaf / deals:.2f}", changed))
+    title = f"ears closed to one kind of moves, {found.boards:,} boards against {', '.join(found.pool)}"
+    head = ("kind of move", "points a deal lost (95 %)", "deaf decisions a deal", "of these, played otherwise")
+    note = "kinds that hang on the mover's hand are left out: no hearer sees them"
+    return [Sheet(title, head, rows, [note])]
 
 
 def of_cross_play(found: CrossPlay) -> list[Sheet]:

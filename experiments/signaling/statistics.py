@@ -48,11 +48,8 @@ class Estimate:
 
     def to_dict(self) -> dict[str, float | int | None]:
         """For JSON; null where there is no figure."""
-        figures = {name: getattr(self, name) for name in ("mean", "low", "high", "error")}
-        plain: dict[str, float | int | None] = {
-            name: None if math.isnan(value) else float(value) for name, value in figures.items()
-        }
-        return plain | {"units": self.units, "count": self.count}
+        figures = {name: finite(getattr(self, name)) for name in ("mean", "low", "high", "error")}
+        return figures | {"units": self.units, "count": self.count}
 
     def __str__(self) -> str:
         if math.isnan(self.mean):
@@ -61,6 +58,11 @@ class Estimate:
 
 
 NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, 0, 0)
+
+
+def finite(value: float) -> float | None:
+    """A figure for JSON: None where there is none, nor an end of it."""
+    return float(value) if math.isfinite(value) else None
 
 
 def clustered(values: npt.NDArray[Any], unit: npt.NDArray[Any], weights: npt.NDArray[Any] | None = None) -> Estimate:

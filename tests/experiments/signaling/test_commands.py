@@ -33,7 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (validity, reporting):
         monkeypatch.setattr(module, "validity", lambda *words, **more: controls())
     for size in ("QUICK", "USUAL"):
-        monkeypatch.setattr(reporting, size, reporting.Sizes(3, 6, 2, 4, 2, 2, 2))
+        monkeypatch.setattr(reporting, size, reporting.Sizes(3, 6, 2, 4, 2, 2, 2, 4, 3))
     return tmp_path
 
 
@@ -125,15 +125,41 @@ def test_measures_of_a_planted_convention(capsys: pytest.CaptureFixture[str], mo
     decoded = answer(capsys, "decode", "planted:strength=4", *small, "--target", "holds")
     assert list(decoded["targets"]) == ["holds"] and decoded["of"] == 2 and decoded["hands"]["true"]["z"] is not None
 
-    few = [*small[:2], "--deals", "15", "--least", "20", "--examples", "1"]
+    few = [*small[:2], "--deals", "60", "--least", "20", "--examples", "1", "--boards", "20"]
     table = answer(capsys, "conventions", "planted:strength=4", *few)
     assert [row["kind"] for row in table["rows"]] == ["any", *MOVES] and len(table["examples"]) == 1
     assert table["rows"][0]["convention"]["mean"] is not None and table["rows"][0]["verdict"] in ("noise", "open")
+    assert table["worth"]["boards"] == 20 and table["worth"]["pool"] == ["greedy", "club"] and table["judge"] is None
+    assert table["rows"][0]["value"]["mean"] == 0 and table["rows"][0]["valuable"] is False  # it does not listen
+    counted = table["consistency"]
+    assert len(counted["links"]) == len(MOVES) * 6 and counted["least"] == 20 and counted["draws"] == 10_000
+    assert any(one["p"] is not None for one in counted["links"])
     monkeypatch.setattr(examples, "draw_examples", lambda found, out: out.write_text(found[0].move))
     assert cli.main(["signal", "conventions", "planted:strength=4", *few, "--png", "deals.png"]) == 0
     move = table["examples"][0]["move"]
     shown = capsys.readouterr().out
     assert Path("deals.png").read_text() == move and f"lays {move}" in shown and "covers partner" in shown
+    assert "what the choice of a kind tells" in " ".join(shown.split()) and "read bits beside chance" in shown
+
+
+def test_points_and_prices_of_a_run(
+    hearing: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["conventions", hearing, "--deals", "8", "--least", "4", "--examples", "0", "--worlds", "4"]
+    kept = [*words, "--boards", "6", "--pool", "random", "--out", "kept"]
+    found = answer(capsys, *kept)
+    assert found["worth"]["pool"] == ["random"] and found["worth"]["deaf"] == f"deaf:model={hearing} (sampled)"
+    assert found["rows"][0]["value"]["units"] == 6 and found["rows"][0]["price"]["mean"] >= 0
+    assert found["judge"] == {"critic": hearing, "why": found["judge"]["why"], "worlds": 4}
+    assert len(list((here / "kept").iterdir())) == 15
+    with monkeypatch.context() as patch:
+        patch.setattr(matches, "evaluate", None)
+        assert answer(capsys, *kept) == found
+    none = answer(capsys, *words[:-2], "--boards", "0", "--worlds", "0")
+    assert none["worth"] is None is none["judge"] and none["rows"][0]["price"]["mean"] is None
+    assert cli.main(["signal", *kept]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "prices: by the critic" in shown and "ears closed to one kind of moves, 6 boards against random" in shown
 
 
 def test_listening(hearing: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,6 +296,7 @@ BAD = [
     ("report greedy --out file.txt", "file.txt: File exists"),
     ("report greedy --out file.txt/below", "file.txt/below: Not a directory"),
     ("e2 planted:listen=1 --out file.txt", "file.txt: File exists"),
+    ("conventions random --boards 2 --pool random --deals 2 --rules tiny_pairs", "a list of opponents, at least one"),
     ("conventions club --png none/deals.png", "none/deals.png"),
     ("e0 --deals 1", "got '1'"),
 ]  # fmt: skip

@@ -211,6 +211,11 @@ def test_lift__is_a_ratio_of_sums_over_the_decisions(spoken):
     cell = found.row(ANY).cells[5]
     assert abs(cell.lift.mean - true[open_still].sum() / by_rules[open_still].sum()) < 1e-12
     assert cell.lift.count == open_still.sum() and 0 <= cell.p <= 1
+    assert len(found.judged) == len(judged) and (judged.open(5) == open_still).all()
+    none = found.row("chooses_end")  # the game has no such kind
+    assert {getattr(none, name) for name in ("share", "frequency", "told", "convention", "value")} == {NOTHING}
+    assert none.count == 0 and math.isnan(none.p) and all(math.isnan(cell.p) for cell in none.cells)
+    assert found.row("covers_left").share.mean >= 0
     few = conventions(spoken, INNOCENT, tiles=[19], least=10_000, examples=0)
     assert all(math.isnan(cell.lift.mean) and math.isnan(cell.p) for row in few.table for cell in row.cells)
     assert {row.verdict for row in few.table} == {OPEN}
@@ -262,7 +267,7 @@ def test_price__is_what_the_best_move_is_better_by():
 # -- verdicts -------------------------------------------------------------------------------------------------------
 
 ABOVE, NONE, BELOW = (Estimate(mean, mean - 0.1, mean + 0.1, 0.05, 100, 100) for mean in (0.5, 0.0, -0.5))
-BASE = Evidence(True, ABOVE, ABOVE, ABOVE, NONE, ABOVE)
+BASE = Evidence(True, ABOVE, ABOVE, ABOVE, NONE, True)
 
 
 @pytest.mark.parametrize(
@@ -273,18 +278,17 @@ BASE = Evidence(True, ABOVE, ABOVE, ABOVE, NONE, ABOVE)
         ({"informative": False}, SIGNAL),
         ({"convention": NONE}, NOISE),
         ({"convention": BELOW}, NOISE),
-        ({"value": NONE}, NOISE),
-        ({"value": BELOW}, NOISE),
+        ({"valuable": False}, NOISE),
         ({"excess": NONE}, CUE),  # told in the deaf world as well
-        ({"excess": BELOW, "value": NONE}, CUE),
+        ({"excess": BELOW, "valuable": False}, CUE),
         ({"excess": NONE, "informative": False}, NOISE),
         ({"partner": NONE}, NOISE),
         ({"partner": NONE, "opponents": ABOVE}, LEAK),
         ({"partner": BELOW, "opponents": ABOVE, "excess": NONE}, LEAK),
         ({"partner": NONE, "opponents": ABOVE, "informative": False}, NOISE),
-        ({"value": NOTHING}, OPEN),
-        ({"value": NOTHING, "convention": NONE}, NOISE),
-        ({"value": NOTHING, "excess": NONE}, CUE),
+        ({"valuable": None}, OPEN),
+        ({"valuable": None, "convention": NONE}, NOISE),
+        ({"valuable": None, "excess": NONE}, CUE),
         ({"partner": NOTHING, "opponents": ABOVE}, OPEN),
         ({"partner": NOTHING, "convention": NONE, "excess": ABOVE}, NOISE),
         ({"informative": None}, SIGNAL),

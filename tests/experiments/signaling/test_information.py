@@ -13,8 +13,8 @@ from agents.search.reading import ladder as levels_of
 from domino_env.rules import get_rules
 from experiments.signaling import hands
 from experiments.signaling.exact import FIGURES, by_replay, everything
-from experiments.signaling.information import distances, divergences, each_seat, figure, measure, share
-from experiments.signaling.record import play
+from experiments.signaling.information import distances, divergences, figure, measure, share
+from experiments.signaling.record import models_of, play
 from experiments.signaling.statistics import NOTHING
 
 PLAIN, SPEAKER, LISTENER = (
@@ -177,8 +177,8 @@ def test_refusals(spoken):
     moments, table = spoken.moments.take(np.arange(4)), spoken.table
     with pytest.raises(ValueError, match=r"places=\(2, 4\) must be some of 1\.\.3, or -1 for the public"):
         measure(moments, table, GREEDY, places=[2, 4])
-    with pytest.raises(ValueError, match="one for each of the 4 seats of sport_book, not 2"):
-        measure(moments, [CLUB, CLUB], GREEDY)
+    with pytest.raises(ValueError, match="1 player, 2 or 4, not 3"):
+        measure(moments, [CLUB, CLUB, CLUB], GREEDY)
     with pytest.raises(ValueError, match="has no probabilities"):
         measure(moments, make_agent("pimc-2"), GREEDY)
     with pytest.raises(ValueError, match="'rules' does not say"):
@@ -189,7 +189,7 @@ def test_refusals(spoken):
     assert np.isinf(endless.gap).any() and (np.isinf(endless.gap) | (endless.gap >= 0)).all()
     with pytest.raises(ValueError, match="give it a floor above 0"):
         endless.estimates()
-    assert each_seat("uniform", moments.position.rules) == ["uniform"] * 4
+    assert models_of("uniform", moments.position.rules) == ["uniform"] * 4
 
 
 @pytest.mark.slow

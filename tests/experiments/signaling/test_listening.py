@@ -236,8 +236,10 @@ def test_twins__are_known_by_name(tmp_path: Any) -> None:
     for player in ("club", "pimc:worlds=3,model=club", "planted", "pimc-5"):
         for name in twins(player).values():
             make_agent(name)
-    with pytest.raises(ValueError, match="no deaf twin of counter is known"):
+    with pytest.raises(ValueError, match=r"twin of counter is known: nothing shuts its ears.*train hearing"):
         twins("counter")
+    with pytest.raises(ValueError, match=r"twin of champion .* never was deaf.*domino train hearing.*--deaf RUN"):
+        twins("champion")
     with pytest.raises(ValueError, match="unknown agent"):
         twins("nobody")
     with pytest.raises(ValueError, match="does not read all others"):

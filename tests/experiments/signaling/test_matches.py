@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from agents import make_agent
+from domino_env import get_rules
 from experiments.evaluate import evaluate
 from experiments.signaling import matches
 from experiments.signaling.matches import Matches, boards_lacking, lacking_line, said
 from experiments.signaling.statistics import boards_needed
+from experiments.signaling.worth import Deafened
+from experiments.tournament import networks
 
 ASKED = [("double_first", "greedy"), (("double_first", "greedy"), "random"), ("double_first", "greedy")]
 
@@ -95,6 +98,15 @@ def test_matches__networks_of_parts(monkeypatch):
 
     Matches(boards=2).play(Around(), "greedy")
     assert asked == ["around", "club", "greedy"]
+
+
+def test_matches__networks_of_the_deaf_twin(hearing, tmp_path):
+    """A match hangs on the twin's network, too: a file says which it was."""
+    player = Deafened(make_agent("club"), make_agent(f"deaf:model={hearing}"), "any")
+    Matches(get_rules("tiny_pairs", labelled_ends=True), boards=2, folder=tmp_path / "kept").play(player, "greedy")
+    (path,) = (tmp_path / "kept").iterdir()
+    found = json.loads(path.read_text())["networks"]
+    assert found == networks([hearing]) and list(found) == [hearing]
 
 
 def test_errors(tmp_path):

@@ -8,8 +8,10 @@ from agents.search.asking import answers
 from agents.search.position import position_from
 from domino_env import get_rules, make_engine
 from domino_env.tiles import mask_of, tile_index
-from experiments.signaling.moves import MOVES, Situation, asked, kinds, made, open_to, situation, touched
+from experiments.signaling.moves import MOVES, Situation, asked, kinds, made, of_game, open_to, situation, touched
 from experiments.signaling.record import play
+
+LABELLED = get_rules("sport_book", labelled_ends=True)
 
 
 def stands(moves: str, hand: str, rules="sport_book", leader: int = 0) -> Situation:
@@ -71,7 +73,6 @@ TABLES = {
             holds_double="0-3L 0-3R 0-6L 3-5R 0-1L",
             first_exposure="0-1L",
             covers_by_choice="0-3L 0-3R 0-6L 3-5R 0-1L",
-            chooses_end="0-3L 0-3R",
         ),
     ),
     "left opponent": (  # ends 5, of the left opponent, and 4
@@ -118,7 +119,8 @@ def test_kinds(name):
 
 
 def test_every_kind_is_there():
-    assert {kind for _, expected in TABLES.values() for kind in expected} == set(MOVES)
+    assert {kind for _, expected in TABLES.values() for kind in expected} == set(MOVES) - {"chooses_end"}
+    assert [*MOVES] == of_game(LABELLED) and {*MOVES} - {*of_game(get_rules())} == {"chooses_end"}
     assert all(kind.text and kind.name == name for name, kind in MOVES.items())
 
 
@@ -133,11 +135,20 @@ def test_public_kinds__do_not_hang_on_the_hand():
     assert wide["covers_partner"] == {"0-6R", "1-6R", "2-6R", "3-6R", "4-6R"}
 
 
-def test_labelled_ends__are_a_choice():
-    equal = "6-6L", "5-6 4-6 0-0 0-1 0-2 1-1 1-2"
+@pytest.mark.parametrize(("moves", "rest"), [("6-6L", " 1-2"), ("6-6L 5-6L 5-5L 4-5L 4-6L", "")])  # both ends 6
+def test_labelled_ends__are_a_choice(moves, rest):
+    equal = moves, "3-6 2-6 0-0 0-1 0-2 1-1" + rest
     assert "chooses_end" not in words(stands(*equal))
-    labelled = words(stands(*equal, rules=get_rules("sport_book", labelled_ends=True)))
-    assert labelled["chooses_end"] == {"5-6L", "5-6R", "4-6L", "4-6R"}
+    labelled = words(stands(*equal, rules=LABELLED))
+    assert labelled["chooses_end"] == {"3-6L", "3-6R", "2-6L", "2-6R"}
+
+
+def test_labelled_ends__what_fits_both_ends_chooses_none_where_these_differ():
+    """It makes both ends the same suit at either, and has a name for that."""
+    (moves, hand), expected = TABLES["both ends"]
+    assert words(stands(moves, hand, rules=LABELLED)) == expected and expected["squares"] == {"0-3L", "0-3R"}
+    lead = words(stands(*TABLES["lead"][0], rules=LABELLED))
+    assert "chooses_end" not in lead
 
 
 def test_made_and_open_to():
@@ -145,7 +156,7 @@ def test_made_and_open_to():
     action = np.array([s.position.rules.action_index("0-3R")])
     found = kinds(s)
     assert {kind for kind in found if made(found[kind], action)[0]} == {
-        *("repeats_partner", "squares", "holds_double", "covers_by_choice", "chooses_end")
+        *("repeats_partner", "squares", "holds_double", "covers_by_choice")
     }
     assert open_to(found["squares"], s.legal)[0] and not open_to(found["covers_left"], s.legal)[0]
     every = stands(*TABLES["near a block"][0])
@@ -165,11 +176,11 @@ def test_touched():
 
 def test_moves_of_a_record__and_of_an_agents_question():
     """The same decision has the same kinds, whether it stands in a record or is put to an agent."""
-    moments = play("club", deals=20, seed=4).moments
+    moments = play("club", LABELLED, deals=20, seed=4).moments
     found = kinds(situation(moments))
     assert all(which.any() for which in found.values())
     assert not any((which[:, :56] & ~situation(moments).possible).any() for which in found.values())
-    engine = make_engine("sport_book", 50, seed=2)
+    engine = make_engine(LABELLED, 50, seed=2)
     for _ in range(9):
         engine.step(engine.legal().argmax(axis=1), autoreset=False)
     batch = decide(engine)

@@ -15,16 +15,21 @@ from agents import make_agent
 from domino_env import get_rules
 from experiments.evaluate import evaluate
 from experiments.signaling import report as reporting
+from experiments.signaling.consistency import CELLS, agreement, consistency
+from experiments.signaling.conventions import CHEAP, conventions, costs
 from experiments.signaling.information import measure
+from experiments.signaling.moves import MOVES
 from experiments.signaling.page import Part, Picture, Sheet, drawn, page
-from experiments.signaling.players import Seats, game_of, split, tiles_for
+from experiments.signaling.players import INNOCENT, Blind, Seats, game_of, split, tiles_for, without_partner
 from experiments.signaling.record import play
 from experiments.signaling.report import Sizes, ready, report, states
+from experiments.signaling.statistics import clustered
+from experiments.signaling.worth import worth
 from tests.experiments.signaling.conftest import controls, without_pictures
 
 PARTS = ["header", "scoreboard", "ladder", "information", "listening", "value", "decoding", "conventions", "cross_play"]
 PARTS += ["controls", "channel"]
-SIZES = Sizes(deals=10, more=36, least=8, boards=20, controls=2, apart=3, draws=40)
+SIZES = Sizes(deals=10, more=36, least=8, boards=20, controls=2, apart=3, draws=40, worth=8, worlds=10)
 LOUD = "planted:strength=4,listen=3"
 
 
@@ -90,7 +95,7 @@ def test_the_page_needs_nothing_but_itself(written: Any) -> None:
     used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', text))
     assert {a or b for a, b in used} <= set(names)
     assert [given["id"] for tag, given in read.tags if tag == "section"] == PARTS
-    assert sum(tag == "svg" for tag, _ in read.tags) == 8 and sum(tag == "img" for tag, _ in read.tags) == 1
+    assert sum(tag == "svg" for tag, _ in read.tags) == 10 and sum(tag == "img" for tag, _ in read.tags) == 1
     assert all(given.get("aria-label") for tag, given in read.tags if tag == "svg")
 
 
@@ -111,9 +116,19 @@ def test_the_page_shows_the_figures_of_the_json(written: Any) -> None:
         assert f"{one['mean']:+.3f} [{one['low']:.3f}, {one['high']:.3f}]" in words, one
     assert header["how"] == "drawn by its own probabilities" and header["how"] in words
     assert header["reference"] == f"deaf:model={header['player']}" and header["rules_hash"] in words
+    assert header["judge"]["critic"] == header["player"] and header["judge"]["why"] in words
+    assert header["no_judge"] is None and parts["conventions"]["judge"] == header["judge"]
     assert header["beliefs"] == "exact" and header["least_ess"] is None
     assert re.fullmatch("[0-9a-f]{64}", header["networks"][header["player"]])
     assert len(parts["conventions"]["rows"]) == 18 and all(row["text"] in words for row in parts["conventions"]["rows"])
+    found = parts["conventions"]["consistency"]
+    assert found["draws"] == SIZES.draws and found["least"] == SIZES.least and found["decisions"] > 40
+    best = max((one for one in found["links"] if one["beyond"] is not None), key=lambda one: one["beyond"])
+    assert MOVES[best["kind"]].text in words and f"{best['beyond']:+.3f}" in words and f"{best['p']:.4f}" in words
+    same = parts["cross_play"]["same_meaning"]
+    assert same["references"] == {header["player"]: header["reference"]} | dict.fromkeys(header["others"], INNOCENT)
+    assert same["deals"] == SIZES.more and f"mean over pairs: {same['lift']['mean']['mean']:+.3f} [" in words
+    assert "no lifts over the reference: trainings have different ones" in words and "over_reference" not in same
     assert parts["channel"]["player"]["players"][0] == header["player"]
     assert "both teams are the same players" in " ".join(parts["value"]["square"]["notes"])
 
@@ -134,11 +149,38 @@ def test_figures_are_those_of_the_measures(written: Any, hearing: str) -> None:
     assert 0 < data["parts"]["scoreboard"]["forced"] < 1
     assert data["parts"]["scoreboard"]["forced"] == 1 - len(record.moments) / record.turns
 
+    cost = costs(Blind(hearing, game, SIZES.worlds)(record.moments), record.moments)
+    free = clustered(cost <= CHEAP, record.moments.deal)
+    assert data["parts"]["scoreboard"]["costs_nothing"] == free.to_dict()
+    table = data["parts"]["conventions"]
+    assert table["rows"][0]["price"]["mean"] is not None and data["parts"]["scoreboard"]["costly_signals"] == {
+        name: value for name, value in table["costly"].items() if not name.endswith("_above")
+    }
+    pool = ["greedy", "club"]
+    points = worth(one.side, without_partner(seats.twins(one)).side, pool, game, SIZES.worth, least=SIZES.least)
+    assert table["worth"] == points.to_dict() and table["no_worth"] is None
+    assert {row["kind"]: row["value"] for row in table["rows"] if row["public"]} == {
+        kind: value.to_dict() for kind, value in points.values.items()
+    }
+    assert {row["value"]["mean"] for row in table["rows"] if not row["public"]} == {None}
+
+    one_table = conventions(record, twin.agent, tiles=tiles_for(game, every=True), least=SIZES.least, floor=1e-6)
+    told = consistency(one_table.judged, least=SIZES.least, draws=SIZES.draws)
+    assert table["consistency"] == json.loads(json.dumps(told.to_dict()))
+    tables, innocent = [one_table], seats(INNOCENT)
+    for name in data["header"]["others"]:
+        other = play(seats(name).agent, game, SIZES.more, 0)
+        tables.append(conventions(other, innocent.agent, tiles=tiles_for(game, every=True), least=SIZES.least, floor=0))
+    alike = agreement(tables, [hearing, *data["header"]["others"]], draws=SIZES.draws)
+    assert data["parts"]["cross_play"]["same_meaning"]["lift"] == json.loads(json.dumps(alike.to_dict()))
+
     rows = [json.loads(line) for line in written[1][2].read_text().splitlines()]
     assert len(rows) == len(some) == data["header"]["decisions"]
     assert np.mean([row["partner"]["gap"] for row in rows]) == pytest.approx(np.mean(info.gap[:, 0]))
     assert [row["action"] for row in rows] == some.action.tolist() and [row["ply"] for row in rows] == some.ply.tolist()
     assert all(row["without"] == twin.name and row["listen"] >= 0 and row["legal"] > 1 for row in rows)
+    values = Blind(hearing, game, SIZES.worlds)(some)
+    assert [row["c"] for row in rows] == costs(values, some).tolist() and max(row["c"] for row in rows) > 0
     assert all(row["said"] <= 0 and row["left"]["foreseen"] <= 0 for row in rows)
 
 
@@ -160,7 +202,7 @@ def test_the_same_again_is_the_same(
 
 def test_what_cannot_be_had_says_why(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without_pictures(monkeypatch)
-    found = report([plain], game_of([plain]), sizes=Sizes(4, 8, 2, 4, 2, 2, 2))
+    found = report([plain], game_of([plain]), sizes=Sizes(4, 8, 2, 4, 2, 2, 2, 2, 3))
     parts = {part.name: part for part in found.parts}
     assert list(parts) == PARTS
     missing = {name: part.missing for name, part in parts.items() if part.missing}
@@ -173,6 +215,30 @@ def test_what_cannot_be_had_says_why(plain: str, monkeypatch: pytest.MonkeyPatch
     assert text.count("Not here: ") == 4 and all(f'<section id="{name}">' in text for name in PARTS)
     assert found.to_dict()["parts"]["channel"] == {"title": "The free channel", "missing": missing["channel"]}
     assert found.decisions[0]["listen"] is None and found.decisions[0]["without"] is None
+    table = found.to_dict()["parts"]["conventions"]
+    assert found.decisions[0]["c"] >= 0 and table["judge"]["critic"] == plain  # it has a critic, but no deaf twin
+    assert table["worth"] is None and "out of distribution" in table["no_worth"]
+
+
+def test_two_are_compared__and_who_has_no_critic_has_no_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_pictures(monkeypatch)
+    both, sizes = ["greedy", "club"], Sizes(4, 20, 4, 4, 2, 2, 2, 4, 2)
+    found = report(both, get_rules("tiny_pairs"), sizes=sizes, pool=["greedy"])
+    plain = found.to_dict()
+    crossed = plain["parts"]["cross_play"]
+    assert crossed["same_meaning"]["references"] == dict.fromkeys(both, INNOCENT) and "points" not in crossed
+    for figure in ("lift", "over_reference"):
+        one = crossed["same_meaning"][figure]
+        assert one["players"] == both and one["cells"][0][1] >= CELLS and -1 <= one["matrix"][0][1] <= 1
+        assert one["mean"]["mean"] == one["matrix"][0][1] and one["mean"]["low"] is None
+    assert "need three or more" in crossed["notes"][-1] and "only beliefs are asked" in crossed["notes"][0]
+    assert found.decisions[0]["c"] is None and plain["header"]["judge"] is None
+    assert plain["header"]["no_judge"].startswith("greedy has no critic that sees all hands")
+    assert plain["parts"]["scoreboard"]["costs_nothing"] is None is plain["parts"]["scoreboard"]["costly_signals"]
+    assert (
+        "no prices: greedy has no critic" in found.html()
+        and "at least one" in plain["parts"]["conventions"]["no_worth"]
+    )
 
 
 def test_states_are_what_the_rules_need() -> None:
@@ -191,10 +257,11 @@ def test_states_are_what_the_rules_need() -> None:
 
 
 def test_pages_escape_and_align() -> None:
-    sheet = Sheet("a < b", ("x", "y"), [("<b>", "+0.10 [0.0, 0.2]"), ("–", "12.5%"), ("1,234", "alike 3")], ["so & so"])
+    rows = [("<b>", "+0.10 [0.0, 0.2]"), ("–", "12.5%"), ("1,234", "alike 3"), ("+0.1 [0, 0.2]*", "a*")]
+    sheet = Sheet("a < b", ("x", "y"), rows, ["so & so"])
     words = sheet.html()
     assert "<td>&lt;b&gt;</td><td class=figure>+0.10 [0.0, 0.2]</td>" in words and "a &lt; b" in words
-    assert words.count("class=figure") == 4 and "<li>so &amp; so</li>" in words
+    assert words.count("class=figure") == 5 and "<li>so &amp; so</li>" in words
     text = page("T", ["lead"], [Part("one", "One", "what", missing="why & how"), Part("two", "Two", "what", {"a": 1})])
     Reader(text)
     assert "Not here: why &amp; how" in text and '<a href="#two">2. Two</a>' in text

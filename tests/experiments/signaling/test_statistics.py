@@ -10,6 +10,7 @@ from experiments.signaling.statistics import (
     boards_needed,
     clustered,
     discoveries,
+    finite,
     mantel,
     over_nodes,
     over_seeds,
@@ -87,3 +88,8 @@ def test_over_seeds():
     found = over_seeds(np.array([1.0, 3.0]))
     assert (found.low, found.high) == (1, 3)
     assert math.isnan(over_seeds(np.array([1.0])).low)
+
+
+def test_finite__is_for_json():
+    assert [finite(one) for one in (0.0, math.nan, math.inf, np.float64(2.5))] == [0.0, None, None, 2.5]
+    assert NOTHING.to_dict() == dict.fromkeys(("mean", "low", "high", "error")) | {"units": 0, "count": 0}
