@@ -439,6 +439,11 @@ class Conventions:
         """The row of a kind of move; "any" for all moves."""
         return next(row for row in self.table if row.kind == kind)
 
+    def most(self, number: int) -> Conventions:
+        """The same with only so many kinds of moves, those that were made most often, beside the row of all moves."""
+        ranked = sorted((row for row in self.table if row.kind != ANY), key=lambda row: -row.count)
+        return dataclasses.replace(self, table=(self.row(ANY), *ranked[:number]))
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -466,19 +471,23 @@ class Conventions:
         return out
 
     def draw(self, axes: Any) -> None:
-        """Draw the lifts over the rules: kinds of move down, meanings across, stars where they are found."""
-        lifts = np.array([[cell.lift.mean for cell in row.cells] for row in self.table])
+        """Draw the lifts over the rules: kinds that were made down, meanings across, stars where they are found."""
+        made = [row for row in self.table if row.count]
+        lifts = np.array([[cell.lift.mean for cell in row.cells] for row in made])
         with np.errstate(divide="ignore", invalid="ignore"):
             shades = np.clip(np.log2(lifts), -1, 1)
         axes.imshow(shades, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
         for down, across in np.ndindex(lifts.shape):
-            cell = self.table[down].cells[across]
+            cell = made[down].cells[across]
             if not math.isnan(cell.lift.mean):
                 words = f"{cell.lift.mean:.2f}{'*' if cell.found else ''}"
-                axes.text(across, down, words, ha="center", va="center", fontsize=8)
+                ink = "white" if abs(shades[down, across]) > 0.7 else "black"
+                axes.text(across, down, words, ha="center", va="center", color=ink, fontsize=8)
         axes.set_xticks(range(len(MEANINGS)), [one.name.replace("_", " ") for one in MEANINGS], rotation=30, ha="right")
-        axes.set_yticks(range(len(self.table)), [f"{row.text} ({row.count})" for row in self.table])
-        axes.set_title("how much likelier than by the rules, after the move (* at 5 % false discoveries)", fontsize=9)
+        axes.set_yticks(range(len(made)), [f"{row.text} ({row.count:,})" for row in made])
+        axes.set_title(
+            "how much likelier than by the rules, after the move (* at 5 % false discoveries)", loc="right", fontsize=9
+        )
 
 
 def conventions(

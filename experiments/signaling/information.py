@@ -40,7 +40,7 @@ from domino_env.deals import row_keys
 from domino_env.rules import Rules
 from experiments.signaling.hands import each_part, factor, hands_of, pieces, put_in
 from experiments.signaling.record import Moments, models_of
-from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, finite
+from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, finite, plot
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -48,6 +48,7 @@ Masks = npt.NDArray[np.uint32]
 Progress = Callable[[int, int], None]
 
 PLACES = {2: "partner", 1: "left", 3: "right", PUBLIC: "public"}  # of the observer, clockwise from who decides
+SEATS = {"partner": "partner", "left": "left opponent", "right": "right opponent", "public": "public"}
 FLOOR = 0.02  # of a reference: what it never plays is not impossible
 CANDIDATES = 2000  # worlds of a sampled belief
 LEVELS = ("rules", "uniform", "reference")  # whom a belief may take the decider for
@@ -306,6 +307,22 @@ class Information:
                 }
             out.append(row)
         return out
+
+    def draw(self, axes: Sequence[Any]) -> None:
+        """Draw the excess on the first axes, the gap on the second: observer by observer, by tiles on the line."""
+        numbers = np.unique(self.moments.tiles).tolist()
+        each = [self.estimates(self.moments.tiles == number) for number in numbers]
+        for shift, place in enumerate(self.places):
+            name = PLACES.get(place, f"place {place}")
+            for ax, what in zip(axes, ("excess", "gap")):
+                values = [one[name][what] for one in each]
+                plot(ax, np.array(numbers) + 0.15 * (shift - 1), values, SEATS.get(name, name))
+        for ax, words in zip(axes, ("ΔI: bits beyond the reference", "G: bits of convention")):
+            ax.axhline(0, color="black", linewidth=0.8)
+            ax.set_xticks(numbers)
+            ax.set_xlabel("tiles on the line")
+            ax.set_ylabel(words)
+        axes[0].legend(frameon=False, fontsize=8)
 
 
 def figure(values: Floats, deal: npt.NDArray[Any], weights: Floats | None = None) -> Estimate:

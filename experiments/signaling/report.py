@@ -50,7 +50,7 @@ from experiments.signaling.players import (
     without_partner,
 )
 from experiments.signaling.record import Moments, play
-from experiments.signaling.statistics import DRAWS, NOTHING, Estimate, clustered, over_units
+from experiments.signaling.statistics import DRAWS, NOTHING, Estimate, clustered, over_units, plot
 from experiments.signaling.validity import TILES as CONTROLLED, validity
 from experiments.signaling.value import square
 from experiments.signaling.worth import BOARDS, worth
@@ -534,37 +534,15 @@ def _information(work: _Work) -> Made:
         reference_floor=work.reference.floor, seed=work.seed, progress=work.steps.of("information"),
     )  # fmt: skip
 
-    def draw(figure: Any) -> None:
-        axes = figure.subplots(1, 2)
-        numbers = np.unique(moments.tiles).tolist()
-        each = [found.estimates(moments.tiles == number) for number in numbers]
-        for shift, place in enumerate(each[0]):
-            for ax, name in zip(axes, ("excess", "gap")):
-                values = [one[place][name] for one in each]
-                _errors(ax, np.array(numbers) + 0.15 * (shift - 1), values, _WHO.get(_PLACE.get(place, 0), place))
-        for ax, words in zip(axes, ("ΔI: bits beyond the reference", "G: bits of convention")):
-            ax.axhline(0, color="black", linewidth=0.8)
-            ax.set_xticks(numbers)
-            ax.set_xlabel("tiles on the line")
-            ax.set_ylabel(words)
-        axes[0].legend(frameon=False, fontsize=8)
-
     words = "what a move tells beyond the reference, and convention bits, by observer"
     return {
         "data": {"reference": work.reference.name, **found.to_dict()},
         "sheets": sheets.of_information(found),
-        "pictures": [drawn(words, (10, 3.6), draw)],
+        "pictures": [drawn(words, (10, 3.6), lambda figure: found.draw(figure.subplots(1, 2)))],
     }
 
 
 _SHOWN = 10  # deals below which a point is not drawn
-_PLACE = {name: place for place, name in PLACES.items()}
-
-
-def _errors(axes: Any, places: Any, values: Sequence[Estimate], label: str) -> None:
-    """Points with intervals."""
-    spread = np.nan_to_num([[one.mean - one.low, one.high - one.mean] for one in values]).T.clip(0)
-    axes.errorbar(places, [one.mean for one in values], spread, marker="o", markersize=4, capsize=2, label=label)
 
 
 def _listening(work: _Work) -> Made:
@@ -586,7 +564,7 @@ def _listening(work: _Work) -> Made:
         for who, one in found.items():
             some = {tiles: value for tiles, value in one.by_tiles.items() if value.units >= _SHOWN}
             label = {"all": "all others", "partner": "the partner", "opponents": "the opponents"}.get(who, who)
-            _errors(ax, list(some), list(some.values()), f"without hearing {label}")
+            plot(ax, np.array(list(some)), list(some.values()), f"without hearing {label}")
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xlabel("tiles on the line")
         ax.set_ylabel("Listen, bits a decision")

@@ -14,7 +14,7 @@ from experiments.signaling.conventions import ANY, LEVEL, MEANINGS, NOISE, OPEN,
 from experiments.signaling.cross_play import CrossPlay
 from experiments.signaling.decoding import Decoding
 from experiments.signaling.ends import FreeChannel
-from experiments.signaling.information import Information, figure
+from experiments.signaling.information import SEATS, Information, figure
 from experiments.signaling.ladder import STEPS, Ladder
 from experiments.signaling.listening import Listening
 from experiments.signaling.maxims import Maxims
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _LINKS = 15  # that are shown though they may be chance
 _BITS = ", bits a decision (95 % over deals)"
-_SEATS = {"partner": "partner", "left": "left opponent", "right": "right opponent", "public": "public"}
 _STEP = {"rules": "rules", "uniform": "legal moves", "reference": "reference", "true": "own way", "left": "unknown yet"}
 _OPEN_NOTE = (
     "open: what would decide was not measured, for want of decisions, of a deaf twin, or, where the kind hangs on the "
@@ -99,7 +98,7 @@ def of_information(found: Information) -> list[Sheet]:
     for place, figures in found.estimates().items():
         rows.append(
             (
-                _SEATS.get(place, place),
+                SEATS.get(place, place),
                 bare(figures["told"]),
                 *(f"{figures[name].mean:.3f}" for name in ("uniform", "reference")),
                 str(figures["excess"]),
@@ -125,7 +124,7 @@ def of_listening(found: Mapping[str, Listening]) -> list[Sheet]:
         rows.append((heard.get(who, who), one.deaf, bare(one.divergence), percent(one.variation), percent(one.flips)))
         for place, influence in one.influence.items():
             figures = (influence.total, influence.physical, influence.informational)
-            parts.append((heard.get(who, who), _SEATS[place], *map(bare, figures)))
+            parts.append((heard.get(who, who), SEATS[place], *map(bare, figures)))
     head = ("without hearing", "deaf twin", "Listen, bits", "total variation", "other likeliest move")
     sheets = [Sheet("what changes in the play (95 % over deals)", head, rows)]
     if parts:

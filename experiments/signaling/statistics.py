@@ -8,7 +8,7 @@ said of training, seeds are the units, never the pairs that share them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +174,12 @@ def mantel(one: npt.NDArray[Any], other: npt.NDArray[Any], draws: int = DRAWS, s
         order = rng.permutation(n)
         as_strong += abs(together(ranks[np.ix_(order, order)])) >= abs(true) - 1e-12
     return true, (as_strong + 1) / (draws + 1)
+
+
+def plot(axes: Any, places: npt.NDArray[Any], values: Sequence[Estimate], label: str) -> None:
+    """Draw estimates as points with their intervals, on axes of matplotlib."""
+    spread = np.nan_to_num([[one.mean - one.low, one.high - one.mean] for one in values]).T.clip(0)
+    axes.errorbar(places, [one.mean for one in values], spread, marker="o", markersize=4, capsize=2, label=label)
 
 
 def discoveries(p: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

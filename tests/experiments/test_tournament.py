@@ -743,6 +743,7 @@ def test_killed__goes_on_byte_for_byte(long, tmp_path, capsys):
         deadline = time.monotonic() + 120
         while sum(lines(out).values()) < least and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.01)
+        process.send_signal(signal.SIGSTOP)  # else it may be through before we ask
         second = cli.main(["tournament", "--resume", str(out)])
         said = capsys.readouterr().err
         process.kill()

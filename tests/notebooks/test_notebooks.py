@@ -55,8 +55,8 @@ def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 
 
-def test_there_are_three() -> None:
-    assert [path.name[:2] for path in notebooks()] == ["01", "02", "03"]
+def test_there_are_four() -> None:
+    assert [path.name[:2] for path in notebooks()] == ["01", "02", "03", "04"]
 
 
 def test_what_is_kept_is_whole_and_of_no_machine(path: Path) -> None:

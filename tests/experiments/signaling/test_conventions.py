@@ -323,7 +323,19 @@ def test_examples__and_the_table_as_data(spoken, tmp_path):
     assert [row["kind"] for row in plain["rows"]] == [row.kind for row in found.table]
     assert plain["rows"][0]["cells"][0]["lift"]["mean"] == found.row(ANY).cells[0].lift.mean
     assert len({tuple(row) for row in found.rows()}) == 1 and found.row("squares").value is ABOVE
-    found.draw(drawn.add_subplot())
+    found.draw(axes := drawn.add_subplot())
+    made = [row for row in found.table if row.count]
+    assert [one.get_text() for one in axes.get_yticklabels()] == [f"{row.text} ({row.count:,})" for row in made]
+    assert len(made) < len(found.table)  # nobody leads so late
+
+
+def test_most__are_the_kinds_that_were_made_most_often(spoken):
+    found = conventions(spoken, INNOCENT, tiles=[16, 17], least=20, examples=0)
+    few = found.most(3)
+    assert few.table[0].kind == ANY and len(few.table) == 4 and few.decisions == found.decisions
+    counts = sorted((row.count for row in found.table[1:]), reverse=True)
+    assert [row.count for row in few.table[1:]] == counts[:3] and few.table[1] is found.row(few.table[1].kind)
+    assert {row.kind for row in found.most(99).table} == {row.kind for row in found.table}
 
 
 def test_errors(spoken):

@@ -51,6 +51,18 @@ def test_measure__is_every_deal_played_again(players, reference, floor, referenc
     assert told > 0.5
 
 
+def test_draw__has_a_line_an_observer_and_a_point_a_number_of_tiles(spoken):
+    from matplotlib.figure import Figure
+
+    info = measure(spoken.moments, spoken.table, PLAIN)
+    info.draw(axes := Figure().subplots(1, 2))
+    assert axes[0].get_legend_handles_labels()[1] == ["partner", "left opponent", "right opponent"]
+    for ax, name in zip(axes, ("excess", "gap")):
+        late = info.estimates(spoken.moments.tiles == 18)
+        drawn = [container[0].get_ydata()[1] for container in ax.containers]
+        assert drawn == [late[place][name].mean for place in ("partner", "left", "right")]
+
+
 def test_measure__is_that_of_all_deals_of_a_small_game():
     """Seat 0 holds 0-0 and 0-1: 2520 deals, every way of playing them."""
     listed = everything(LISTENER, PLAIN, observer=(0, 0b11), sample=8)
