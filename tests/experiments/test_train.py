@@ -299,12 +299,23 @@ def interrupting(function: Callable[..., Any], when: Callable[..., bool]) -> Cal
     return wrapped
 
 
+IN_HALVES = ["total_updates=6", "checkpoint_every=4", "evaluate_every=3"]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    return run(tmp_path_factory.mktemp("whole"), *IN_HALVES)
+
+
 @pytest.mark.parametrize("phase", ["rollout", "learning", "saving", "evaluation", "end"])
 def test_ctrl_c_saves_in_every_phase(
-    tmp_path: Path, phase: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    phase: str,
+    uninterrupted: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ["total_updates=6", "checkpoint_every=4", "evaluate_every=3"]
-    whole = run(tmp_path / "whole", *words)
     second = lambda trainer, *rest: trainer.updates == 2  # noqa: E731
     if phase == "rollout":
         monkeypatch.setattr(Trainer, "_play", interrupting(Trainer._play, second))
@@ -317,16 +328,16 @@ def test_ctrl_c_saves_in_every_phase(
         monkeypatch.setattr(module, "_evaluate", interrupting(module._evaluate, lambda r, o, n, s: n == boards))
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, *words)
+        run(tmp_path, *IN_HALVES)
     assert signal.getsignal(signal.SIGINT) is before
     updates = {"rollout": 3, "learning": 3, "saving": 4, "evaluation": 3, "end": 6}[phase]
-    (folder,) = (path for path in tmp_path.iterdir() if path.name != "whole")
+    (folder,) = tmp_path.iterdir()
     assert checkpoint.load(checkpoint.resolve(folder)).state["counters"]["updates"] == updates
     shown = capsys.readouterr().err
     assert f"domino train --resume {folder}" in shown and "interrupted; saved" in shown
     monkeypatch.undo()
     resumed = run(tmp_path, resume=folder)
-    assert resumed["updates"] == 6 and tensors(folder) == tensors(whole["run"])
+    assert resumed["updates"] == 6 and tensors(folder) == tensors(uninterrupted["run"])
 
 
 def test_ctrl_c_of_the_command_is_exit_code_130(tmp_path: Path) -> None:
