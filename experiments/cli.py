@@ -1443,5 +1443,12 @@ def _fail(text: str, code: int = 2) -> int:
     return code
 
 
+def command() -> int:
+    """`domino` itself: the same, and a second Ctrl-C while the process ends, which takes a second, changes nothing."""
+    code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

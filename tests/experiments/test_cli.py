@@ -380,3 +380,18 @@ def test_ctrl_c_is_one_line_and_130(wait: float, here: Path) -> None:
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert (out, err) == ("", "domino: interrupted\n")
+
+
+def test_a_second_ctrl_c_while_the_process_ends_changes_nothing(here: Path) -> None:
+    ending = "import atexit, sys, time; atexit.register(time.sleep, 2); from experiments.cli import command; "
+    words = ["evaluate", "club", "greedy", "--boards", "1000000"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{ending}sys.exit(command())", *words],
+        cwd=here, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None and process.stderr.readline() == "domino: interrupted\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "") and process.returncode == 130

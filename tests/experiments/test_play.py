@@ -657,7 +657,7 @@ def start(words: str, cwd: Path, **pipes: int) -> subprocess.Popen[str]:
         [
             sys.executable,
             "-c",
-            f"{own}import sys; from experiments.cli import main; sys.exit(main())",
+            f"{own}import sys; from experiments.cli import command; sys.exit(command())",
             "play",
             *words.split(),
         ],
