@@ -387,7 +387,8 @@ def test_a_second_ctrl_c_while_the_process_ends_changes_nothing(here: Path) -> N
     words = ["evaluate", "club", "greedy", "--boards", "1000000"]
     process = subprocess.Popen(
         [sys.executable, "-c", f"{ending}sys.exit(command())", *words],
-        cwd=here, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=here, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     time.sleep(2)
     process.send_signal(signal.SIGINT)
