@@ -39,7 +39,7 @@ bench: $(READY) ## moves a second of the engine and decisions a second of the tr
 	$(BIN)/domino benchmark engine --peers
 	$(BIN)/domino benchmark train
 
-notebooks: $(READY) ## run the notebooks anew and keep what they show (about ten minutes on two cores)
+notebooks: $(READY) ## run the notebooks anew and keep what they show (about a quarter of an hour on two cores)
 	$(BIN)/python notebooks/execute.py
 
 clean: ## remove .venv and caches; runs/ stays
