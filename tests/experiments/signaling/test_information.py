@@ -215,7 +215,7 @@ def test_cost(player):
         actor = networks.make_actor(player, rules, [128, 128], torch.Generator().manual_seed(0), False, choices=True)
         factor, model = 3, networks.Policy(actor, rules, sample=True, choices=True)
     for tiles, limit in ((12, 0.1), (8, 0.5)):
-        view = play(CLUB, deals=8, seed=1, tiles=[tiles]).moments.seen_by(2)
+        view = play(CLUB, deals=16, seed=1, tiles=[tiles]).moments.seen_by(2)
         took = []
         for row in range(6):
             begin = time.process_time()
