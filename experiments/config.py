@@ -264,7 +264,10 @@ def _build(cls: type[T], data: Mapping[str, Any], base: str, origin: Mapping[str
         if len(error.args) == 2:
             key, why = error.args
             dotted = prefix + str(key)
-            raise ConfigError(f"{origin.get(dotted, base)}: {dotted}: {why}") from None
+            written = dotted
+            while written and written not in origin:  # a key of a mapping was written with the whole of it
+                written = written.rpartition(".")[0]
+            raise ConfigError(f"{origin.get(written, base)}: {dotted}: {why}") from None
         sources = sorted({origin[prefix + name] for name in values if prefix + name in origin}) or [base]
         raise ConfigError(f"{', '.join(sources)}: {error}") from None
 

@@ -92,7 +92,7 @@ class _Asked:
             raise ValueError("seeds", f"must be at most {MAX_SEED}, got {max(self.seeds)}")
         for key, values in self.grid.items():
             if not values:
-                raise ValueError("grid", f"{key}: must be one value or more")
+                raise ValueError(f"grid.{key}", "must be one value or more")
 
 
 @dataclass

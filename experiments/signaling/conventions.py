@@ -472,19 +472,19 @@ class Conventions:
 
     def draw(self, axes: Any) -> None:
         """Draw the lifts over the rules: kinds that were made down, meanings across, stars where they are found."""
-        made = [row for row in self.table if row.count]
-        lifts = np.array([[cell.lift.mean for cell in row.cells] for row in made])
+        shown = [row for row in self.table if row.count]
+        lifts = np.array([[cell.lift.mean for cell in row.cells] for row in shown])
         with np.errstate(divide="ignore", invalid="ignore"):
             shades = np.clip(np.log2(lifts), -1, 1)
         axes.imshow(shades, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
         for down, across in np.ndindex(lifts.shape):
-            cell = made[down].cells[across]
+            cell = shown[down].cells[across]
             if not math.isnan(cell.lift.mean):
                 words = f"{cell.lift.mean:.2f}{'*' if cell.found else ''}"
                 ink = "white" if abs(shades[down, across]) > 0.7 else "black"
                 axes.text(across, down, words, ha="center", va="center", color=ink, fontsize=8)
         axes.set_xticks(range(len(MEANINGS)), [one.name.replace("_", " ") for one in MEANINGS], rotation=30, ha="right")
-        axes.set_yticks(range(len(made)), [f"{row.text} ({row.count:,})" for row in made])
+        axes.set_yticks(range(len(shown)), [f"{row.text} ({row.count:,})" for row in shown])
         axes.set_title(
             "how much likelier than by the rules, after the move (* at 5 % false discoveries)", loc="right", fontsize=9
         )

@@ -33,7 +33,7 @@ from experiments.signaling.conventions import ADDED, CHEAP, Conventions, convent
 from experiments.signaling.cross_play import POOL, CrossPlay, cross_play
 from experiments.signaling.decoding import Decoding, decode
 from experiments.signaling.ends import free_channel
-from experiments.signaling.information import PLACES, Information, distances, measure
+from experiments.signaling.information import PLACES, SEATS, Information, distances, measure
 from experiments.signaling.listening import Listening, changes, listening
 from experiments.signaling.matches import Matches, Show, said
 from experiments.signaling.page import Part, Picture, Sheet, drawn, page, raster
@@ -512,7 +512,7 @@ def _ladder(work: _Work) -> Made:
         ladder.draw(found, axes)
         axes[-1].legend_.remove()
         for one, ax in zip(found, axes):
-            ax.set_title(f"the hand of the {_WHO[one.of]}", fontsize=10)
+            ax.set_title(f"the hand of the {SEATS[PLACES[one.of]]}", fontsize=10)
         handles, words = axes[0].get_legend_handles_labels()
         figure.legend(handles, words, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
 
@@ -522,9 +522,6 @@ def _ladder(work: _Work) -> Made:
         "sheets": sheets.of_ladders(found),
         "pictures": [drawn(words, (10, 4), draw)],
     }
-
-
-_WHO = {2: "partner", 1: "left opponent", 3: "right opponent"}
 
 
 def _information(work: _Work) -> Made:

@@ -69,7 +69,7 @@ def test_champion_search__is_the_champion_looking_ahead():
     engine = make_engine("sport_book", num_envs=4, seed=4)
     for _ in range(8):  # first moves take longest
         engine.step(engine.legal().argmax(axis=1))
-    for _ in range(2):
+    for _ in range(4):
         batch = decide(engine, player, Streams.of(2, np.arange(4)))
         actions = player.act(batch)
         assert batch.mask[np.arange(4), actions].all()

@@ -122,7 +122,7 @@ def test_dump_is_read_back(run: Run, write: Any) -> None:
         ("\tseed: 1", "line 1, column 1: "),
         ("a: 1\n---\nb: 2", "expected a single document"),
         ("? [1, 2]\n: 3", "line 1, column 3: a key is one word"),
-        ("layers: " + "[" * 1500 + "]" * 1500, "nested too deeply"),
+        ("layers: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
     ],
 )
 def test_mistakes_name_file_and_key(text: str, says: str, write: Any) -> None:

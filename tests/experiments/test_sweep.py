@@ -267,7 +267,7 @@ BAD = [
     ("config: smoke\nvariants: {a: , b: {settings: {epoch: 1}}}", 'unknown key "epoch"; did you mean "epochs"?'),
     ("config: smoke\ngrid: {algorithm: [ppo, alphazero]}", "algorithm 'alphazero' is unknown; choose from ppo"),
     ("config: smoke\ngrid: {epochs: [1, 0]}", "epochs: must be at least 1, got 0"),
-    ("config: smoke\ngrid: {epochs: []}", "grid: epochs: must be one value or more"),
+    ("config: smoke\ngrid: {epochs: []}", "grid.epochs: must be one value or more"),
     ("config: smoke\ngrid: {epochs: [2, 2]}", "variants epochs=2 and epochs=2 are the same"),
     ("config: smoke\nvariants: {a: , b: }", "variants a and b are the same"),
     ("config: smoke\nvariants: {a/b: }", "variant 'a/b' must be named by"),
@@ -311,6 +311,7 @@ def test_bad_sweeps_are_refused_before_anything_runs(
     refused(["sweep", "smoke", "epoch=1"], 'unknown key "epoch"; did you mean "epochs"?')
     refused(["sweep", "smoke", "seeds=[1,1]"], 'command line "seeds=[1,1]": seeds: must be one or more whole numbers')
     refused(["sweep", "smoke", "evaluate.boards=1"], 'command line "evaluate.boards=1": evaluate.boards: must be at')
+    refused(["sweep", "smoke", "grid={epochs: []}"], 'command line "grid={epochs: []}": grid.epochs: must be one value')
     refused(["sweep", "smoke", "more"], 'command line "more": expected key=value')
     refused(["sweep", "smoke", "--jobs", "0"], "got '0'")
     refused(["sweep", "smoke", "--out", "bad.yaml"], "bad.yaml is a file; a sweep is written to a folder")
