@@ -310,8 +310,11 @@ def _others(trainer: BaseTrainer, checkpoint: Checkpoint) -> str:
     return "; ".join(parts)
 
 
-def slim(folder: str | Path, out: str | Path) -> Path:
+def slim(folder: str | Path, out: str | Path, critic: bool = True) -> Path:
     """Writes the networks of a checkpoint, without optimisers and memory, as a checkpoint that plays: `out`.
+
+    Args:
+        critic: all networks; else the actor alone, which plays and is read, but judges nothing.
 
     Raises:
         CheckpointError: there is none, it cannot be used, or `out` cannot be written.
@@ -322,7 +325,8 @@ def slim(folder: str | Path, out: str | Path) -> Path:
     state["config"] = {key: value for key, value in state["config"].items() if key not in ("runs_dir", "start")}
     unfinished = out.with_name(f".{out.name}.{uuid.uuid4().hex[:8]}")
     try:
-        save(unfinished, 0, found.model, {}, state)
+        model = {name: one for name, one in found.model.items() if critic or name.startswith("actor.")}
+        save(unfinished, 0, model, {}, state)
         for name in (*_TENSORS, _STATE):
             out.mkdir(parents=True, exist_ok=True)
             (unfinished / LATEST / name).replace(out / name)

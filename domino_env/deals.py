@@ -170,9 +170,10 @@ def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray,
     """Duplicate boards ``start`` .. ``start + count - 1`` of a seed; a board is the same however boards are batched.
 
     Returns:
-        What ``engine.deal(*boards)`` takes: hands (count, seats) uint32 and leader (count,) int64; of a blind game
-        hands (count, seats, hand_size) tile numbers from left to right, leader, and stock (count, leftover). Leaders
-        rotate over the boards, unless a tile decides (K1, B2, R3).
+        What ``engine.deal(*boards)`` takes: hands (count, seats) uint32 and leader (count,) int64, and where 6-6 leads
+        (K1) the tiles that may be led, (count,) uint32 masks; of a blind game hands (count, seats, hand_size) tile
+        numbers from left to right, leader, and stock (count, leftover). Leaders rotate over the boards, unless a tile
+        decides (K1, B2, R3).
     Raises:
         ValueError: a bad seed, or numbers that are not whole or negative.
     """
@@ -189,8 +190,8 @@ def boards(rules: Rules, seed: int, start: int, count: int) -> tuple[np.ndarray,
         return order[:, :dealt].reshape(count, rules.seats, rules.hand_size), leader, order[:, dealt:]
     hands = shuffle(rules, keys, np.zeros(count, dtype=np.int64))
     if rules.lead == "double_six":
-        leader = holder(hands, NUM_TILES - 1)
-    elif rules.lead == "low":
+        return hands, holder(hands, NUM_TILES - 1), np.full(count, 1 << NUM_TILES - 1, np.uint32)
+    if rules.lead == "low":
         leader, _ = lowest(rules, hands)
     return hands, leader
 

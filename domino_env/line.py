@@ -318,15 +318,17 @@ class LineEngine:
             )
         return leader, np.uint32(1) << tile.astype(np.uint32)
 
-    def deal(self, hands: np.ndarray, leader: np.ndarray | None = None) -> None:
-        """Begin given deals in all rows; S4 is off, and unless a tile decides (B2) the leader may lay any tile.
+    def deal(self, hands: np.ndarray, leader: np.ndarray | None = None, lead: np.ndarray | None = None) -> None:
+        """Begin given deals in all rows; S4 is off.
 
         Args:
             hands: (N, seats) uint32 masks of ``hand_size`` tiles each.
             leader: (N,) seats; None where a tile decides.
+            lead: (N,) uint32 masks of the tiles that may be led (K1); None: any, unless a tile decides (B2).
 
         Raises:
-            ValueError: not such hands or seats, or another leader than a tile decides; the engine is as it was.
+            ValueError: not such hands or seats, another leader than a tile decides, or a leader who holds none of the
+                tiles that may be led; the engine is as it was.
         """
         hands, seats = np.asarray(hands), self.rules.seats
         if leader is None and self.rules.lead != "low":
@@ -350,12 +352,16 @@ class LineEngine:
             or (all_tiles & ~self._deck).any()
         ):
             raise ValueError(f"each row needs {seats} disjoint hands of {self.rules.hand_size} tiles of the set")
-        lead = None
         if self.rules.lead == "low":
             leader, lead = self._lowest(hands, leader)
         if ((leader < 0) | (leader >= seats)).any():
             raise ValueError(f"leaders must be in 0..{seats - 1}")
         rows = np.arange(self.num_envs)
+        if lead is not None:
+            lead = np.asarray(lead)
+            if lead.shape != rows.shape or lead.dtype.kind not in "iu" or not (hands[rows, leader] & lead).all():
+                raise ValueError(f"lead must be ({self.num_envs},) masks of tiles, one or more of them the leader's")
+            lead = lead.astype(np.uint32)
         self._advance(rows)
         if self.episode == "deal":
             # The lead rotates on from here (S2); where the lowest tile leads, a given deal is the first.

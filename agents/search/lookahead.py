@@ -94,6 +94,8 @@ class Lookahead:
         ms: float | None = None,
         threads: int | None = None,
         known: bool = False,
+        trust: float | None = None,
+        other: Agent | str | None = None,
     ) -> None:
         """Takes the options.
 
@@ -103,7 +105,7 @@ class Lookahead:
             worlds: how many to imagine. None: 100, or, where `ms` is given, as many as there is time for.
             candidates: deals that the worlds are chosen from; 0: worlds by the rules alone, no moves are read. None:
                 five for each world.
-            temperature, floor, reads: how worlds are weighed, see `Imagination`.
+            temperature, floor, reads, trust, other: how worlds are weighed, see `Imagination`.
             leaf: "critic", or "mean": of the critic's and the exact value, once no more than 24 tiles are in all hands.
             critic: the folder of another checkpoint, whose critic stands at the leaves; or a judge. The model may then
                 be any that `Imagination` takes, or None: no moves are read.
@@ -128,7 +130,7 @@ class Lookahead:
                 raise ValueError("lookahead needs model=FOLDER of a checkpoint, whose critic judges, or critic=FOLDER")
             critic = model
         self.judge = _judge(critic)
-        self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads, known)
+        self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads, known, trust, other)
         self.leaf, self.ms, self.threads = leaf, ms, threads or cores()
         self.needs_history = self.imagination.candidates > 0
         self.name = self._called()

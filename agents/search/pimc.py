@@ -133,13 +133,15 @@ class Pimc:
         lead_sign: bool = False,
         threads: int | None = None,
         known: bool = False,
+        trust: float | None = None,
+        other: Agent | str | None = None,
     ) -> None:
         """Takes the options.
 
         Args:
             worlds: how many to imagine. None: 30, or, where `ms` is given, as many as there is time for.
-            candidates, model, temperature, floor, reads, known: how worlds are weighed, see `Imagination`. In a player
-                with a clock as many candidates belong to a world as without.
+            candidates, model, temperature, floor, reads, known, trust, other: how worlds are weighed, see
+                `Imagination`. In a player with a clock as many candidates belong to a world as without.
             ms: time for a move in milliseconds, a batch of n moves has n times as much. Worlds are then added block by
                 block until it is used up, and what is played depends on the machine. None: no limit.
             lead_sign: at the lead count wins and losses instead of points.
@@ -153,7 +155,7 @@ class Pimc:
             raise ValueError(f"lead_sign={lead_sign!r} must be true or false")
         if worlds is None:
             worlds = USUAL if ms is None or candidates else MOST
-        self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads, known)
+        self.imagination = Imagination(worlds, candidates, model, temperature, floor, reads, known, trust, other)
         self.ms, self.lead_sign, self.threads = ms, lead_sign, threads
         self.needs_history = self.imagination.candidates > 0
         self.name = self._called()

@@ -75,6 +75,8 @@ class Imagination:
         floor: float = FLOOR,
         reads: str = "all",
         known: bool = False,
+        trust: float | None = None,
+        other: Agent | str | None = None,
     ) -> None:
         """Takes the options.
 
@@ -92,6 +94,11 @@ class Imagination:
             known: the opponents are the model itself. Their moves are then read as it plays them (a network that plays
                 its likeliest action would have played no other), with temperature 1 and hardly a floor; the partner's
                 as ever.
+            trust: how likely it is that a side plays as the model does, 0..1, before it has made a move; its moves
+                themselves then say more and more which it is. Else it is the other player, and its choices are weaker
+                evidence: that one's probabilities to the power of one over the temperature, times those of a player
+                that makes any move, to the power of the rest. None: all sides are the model.
+            other: who a side may be instead, as the model; None: the model itself.
 
         Raises:
             ValueError: anything out of these.
@@ -100,6 +107,10 @@ class Imagination:
             raise ValueError(f"known={known!r} must be true or false")
         if known and (model is None or model in _KNOWN):
             raise ValueError("known=true needs a model=… that plays, which the opponents are known to be")
+        if trust is not None and (model is None or model in _KNOWN):
+            raise ValueError(f"trust={trust!r} needs a model=… that plays, which is trusted so much")
+        if other is not None and trust is None:
+            raise ValueError(f"other={_called(other)} needs trust=…, how likely it is that a side is the model instead")
         if not is_whole(worlds) or not 1 <= worlds <= LIMIT:
             raise ValueError(f"worlds={worlds!r} must be a whole number in 1..{LIMIT}")
         if candidates is not None and (not is_whole(candidates) or not 0 <= candidates <= LIMIT):
@@ -112,16 +123,23 @@ class Imagination:
             raise ValueError(f"temperature={temperature!r} must be a number > 0")
         if not is_number(floor) or not 0 <= floor <= 1:
             raise ValueError(f"floor={floor!r} must be a number in 0..1")
+        if trust is not None and (not is_number(trust) or not 0 <= trust <= 1):
+            raise ValueError(f"trust={trust!r} must be a number in 0..1")
+        if trust is not None and known:
+            raise ValueError(f"trust={trust!r} does not go with known=true, which is sure of the opponents")
+        if trust is not None and temperature < 1:
+            raise ValueError(f"temperature={temperature!r} must be at least 1 where trust={trust!r} is given")
         if reads not in READS:
             raise ValueError(f"reads={reads!r} is unknown; choose from {', '.join(READS)}")
         self.model: Agent | str | None = model
         if model is not None and model not in _KNOWN:
             self.model = _model(model)
+        self.other = self.model if other is None else _model(other, "other")
         if candidates is None:
             candidates = 0 if model is None else CANDIDATES * worlds
         self.worlds, self.candidates = int(worlds), int(candidates)
         self.temperature, self.floor, self.reads = float(temperature), float(floor), reads
-        self.known = known
+        self.known, self.trust = known, trust
         self._opponents = self.model
         if getattr(self.model, "sample", None) is False:  # a network that plays its likeliest action
             self._opponents = AsPlayed(cast(Agent, self.model))
@@ -130,17 +148,19 @@ class Imagination:
         """Raises a ValueError for a game that the model does not play, or without the seats that are read."""
         if self.reads in ("partner", "opponents") and not rules.pairs:
             raise ValueError(f"reads={self.reads}: {rules.name} is played without partners")
-        if self.model is not None and not isinstance(self.model, str):
-            check_model(self.model, rules)
+        for model in (self.model, self.other):
+            if model is not None and not isinstance(model, str):
+                check_model(model, rules)
 
     def options(self) -> list[str]:
         """The options as they stand in the name of a player: "worlds=30" and so on."""
         said = [f"worlds={self.worlds}", f"candidates={self.candidates}"]
         if self.candidates:
-            model = self.model if isinstance(self.model, str) or self.model is None else self.model.name
-            said += [f"model={model}", f"temperature={self.temperature:g}", f"floor={self.floor:g}"]
+            said += [f"model={_called(self.model)}", f"temperature={self.temperature:g}", f"floor={self.floor:g}"]
             said += [f"reads={self.reads}"] if self.reads != "all" else []
             said += ["known=true"] if self.known else []
+            said += [f"trust={self.trust:g}"] if self.trust is not None else []
+            said += [f"other={_called(self.other)}"] if self.other is not self.model else []
         return said
 
     def draw(self, position: Position, keys: Keys, start: int = 0, worlds: int | None = None) -> Worlds:
@@ -180,6 +200,8 @@ class Imagination:
         seats = position.rules.seats
         if self.reads == "none":
             return np.zeros(hands.shape[:2])
+        if self.trust is not None:
+            return self._doubted(position, hands, self.trust)
         if self.reads == "all" and not self.known:
             return log_likelihood(position, [self.model] * seats, hands, self.floor).sum(axis=2) / self.temperature
         away = (np.arange(seats) - position.viewer[:, None]) % seats
@@ -192,6 +214,24 @@ class Imagination:
             log += self._of_seats(position, hands, partner, self.model, self.floor) / self.temperature
         if self.reads != "partner":
             log += self._of_seats(position, hands, opponents, self._opponents, KNOWN_FLOOR)
+        return log
+
+    def _doubted(self, position: Position, hands: Masks, trust: float) -> Floats:
+        """(N, M) natural log of the weight of hands where a side may or may not play as the model does."""
+        seats = position.rules.seats
+        away = (np.arange(seats) - position.viewer[:, None]) % seats
+        read = {"partner": away == 2, "opponents": away % 2 == 1}
+        log = np.zeros(hands.shape[:2])
+        for name, side in read.items():
+            if self.reads in ("all", name):
+                told = self._of_seats(position, hands, side, self.model, self.floor)
+                soft = told
+                if self.other is not self.model:
+                    soft = self._of_seats(position, hands, side, self.other, self.floor)
+                even = self._of_seats(position, hands, side, "uniform", 0)
+                soft = soft / self.temperature + even * (1 - 1 / self.temperature)
+                with np.errstate(divide="ignore"):
+                    log += np.logaddexp(np.log(trust) + told, np.log1p(-trust) + soft)
         return log
 
     @staticmethod
@@ -220,16 +260,20 @@ def check_clock(ms: Any, threads: Any) -> None:
         raise ValueError(f"threads={threads!r} must be a whole number >= 1, or None")
 
 
-def _model(model: Agent | str) -> Agent:
+def _model(model: Agent | str, option: str = "model") -> Agent:
     try:
         agent = make_agent(model)
         need_probabilities(agent)
     except ValueError as error:
         if isinstance(model, str) and str(error).startswith("unknown agent"):
-            raise ValueError(f"model={model!r} is no agent, no checkpoint, nor {' or '.join(_KNOWN)}") from None
-        name = model if isinstance(model, str) else getattr(model, "name", model)
-        raise ValueError(f"model={name}: {error}") from None
+            nor = f", nor {' or '.join(_KNOWN)}" if option == "model" else ""
+            raise ValueError(f"{option}={model!r} is no agent, no checkpoint{nor}") from None
+        raise ValueError(f"{option}={_called(model)}: {error}") from None
     return agent
+
+
+def _called(model: Agent | str | None) -> str:
+    return str(model if isinstance(model, str) or model is None else getattr(model, "name", model))
 
 
 def keys_of(batch: Decisions) -> Keys:

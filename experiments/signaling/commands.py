@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.console import asked_rules, output, print_json, progress_bar, stdout_kept
-from experiments.files import check_place
+from experiments.files import check_place, locked
 from experiments.signals import undisturbed
 
 if TYPE_CHECKING:
@@ -114,19 +114,42 @@ def _tiles(text: str | None, game: Rules, every: bool = False) -> tuple[int, ...
 
 def _recorded(seats: Seats, player: str, deals: int, seed: int, tiles: Sequence[int] | None) -> Any:
     """The player that can be asked, and deals that it plays against itself."""
+    one = seats.asked(player)
+    return one, _record(one, seats.rules, deals, seed, tiles)
+
+
+def _record(player: Any, game: Rules, deals: int, seed: int, tiles: Sequence[int] | None, progress: Any = None) -> Any:
+    """Deals that a player plays against itself, with decisions in them."""
     from experiments.signaling.record import play
 
-    one = seats.asked(player)
-    record = play(one.agent, seats.rules, deals, seed, tiles=tiles)
+    record = play(player.agent, game, deals, seed, tiles=tiles, progress=progress)
     if not len(record.moments):
         raise ValueError(f"no decision with so many tiles on the line in {deals:,} deals: take more, or other --tiles")
-    return one, record
+    return record
+
+
+def _opponents(pool: str) -> list[str]:
+    """The names in --pool."""
+    from experiments.signaling.players import each_once, split
+
+    names = split([pool])
+    if not names:
+        raise ValueError("--pool is an empty list: name opponents, such as greedy,club")
+    each_once(names, "opponent", "for all count alike")
+    return names
 
 
 def _seats(game: Rules, greedy: bool) -> Seats:
     from experiments.signaling.players import Seats
 
     return Seats(game, greedy)
+
+
+def _part(show: Any, number: int, parts: int) -> Any:
+    """Progress of one of several parts, in thousandths of all; None where nobody looks."""
+    if show is None:
+        return None
+    return lambda done, total: show(round(1000 * (number + done / max(total, 1)) / parts), 1000)
 
 
 def _head(experiment: str, game: Rules, seed: int, **more: Any) -> dict[str, Any]:
@@ -146,7 +169,7 @@ def e0(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Whether the measures measure: players whose signals are known. Exit code 1 if a control fails.
+    """Whether the measures measure: players whose signals are known. Exit code 1 unless all controls hold.
 
     Example: domino signal e0 --deals 300
 
@@ -157,9 +180,13 @@ def e0(
         from experiments.signaling.players import tiles_for
         from experiments.signaling.validity import TILES, validity
     game = _game(rules, ())
-    tiles = TILES if set(TILES) <= set(tiles_for(game, every=True)) else tiles_for(game)[-1:]
+    if not set(TILES) <= set(tiles_for(game, every=True)):
+        raise ValueError(
+            f"controls look at decisions with {TILES[0]} tiles on the line of a double-six set; in {game.title} too "
+            "few have anything to tell. They are of the measures: those of sport_book hold for it, too"
+        )
     with _working(as_json, "parts") as show:
-        found = validity(game, deals=deals, seed=seed, tiles=tiles, whole=not quick, progress=show)
+        found = validity(game, deals=deals, seed=seed, whole=not quick, progress=show)
     plain = found.to_dict()
     result = _head("e0", game, seed, deals=deals, holds=found.holds, rows=found.rows(), doses=plain["doses"])
     _answer(result, sheets.of_validity(found), as_json)
@@ -231,11 +258,16 @@ def e2(
     boards: Annotated[int, typer.Option(min=2, help="Duplicate boards of each of the four cells.")] = 4000,
     claim: Annotated[
         float | None,
-        typer.Option(metavar="POINTS", help="Points a deal that shall be seen; else it is refused."),
+        typer.Option(
+            metavar="POINTS",
+            help="Points a deal that shall be seen: too few boards of a double-six set are refused before they are "
+            "played, and where they turn out too few in any game, a line says so.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Keep the matches there, and go on from those in it.")
     ] = None,
+    png: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw the figures, as a PNG picture.")] = None,
     greedy: Greedy = False,
     rules: RulesName = None,
     seed: Seed = 0,
@@ -244,22 +276,27 @@ def e2(
     """What reading is worth in points, and being read: four matches on the same boards, with ears and without.
 
     Of a network that was trained with deaf seats the ears are shut to all others at once; search players
-    (lookahead:model=RUN), planted and club stop reading seat by seat.
+    (champion-search, lookahead:model=RUN), planted and club stop reading seat by seat.
 
     Example: domino signal e2 runs/hearing-1-20261130-120000 --against club --boards 200
 
     Example: domino signal e2 planted:strength=4,listen=3 --boards 200
     """
+    if png is not None:
+        check_place(png)
     with undisturbed():
         from experiments.signaling import sheets
-        from experiments.signaling.players import split, without_opponents, without_partner
+        from experiments.signaling.players import each_once, split, without_opponents, without_partner
         from experiments.signaling.report import ready
-        from experiments.signaling.value import square, worlds
+        from experiments.signaling.value import draw_values, square, worlds
     trained, shut = split(retrained or []), split(deaf or [])
     if (hearing is None) == (not trained):
         raise ValueError("name HEARING, one player with ears that can be shut; or --retrained RUN,RUN --deaf RUN,RUN")
     if bool(trained) != bool(shut) or len(trained) != len(shut):
         raise ValueError(f"--retrained has {len(trained)} runs and --deaf {len(shut)}; they go together one by one")
+    if trained and claim is not None:
+        raise ValueError("--claim is of HEARING on its boards; of --retrained trainings are the units, so leave it out")
+    each_once([*trained, *shut])
     game = _game(rules, [hearing] if hearing is not None else trained)
     _check_claim(claim, boards, game)
 
@@ -288,6 +325,8 @@ def e2(
         folder = None if out is None else ready(out)
         with _working(as_json, "boards", folder) as show:
             found = worlds(hear, without, *team_b, game, boards, seed, folder=folder, progress=show)
+    if png is not None:
+        draw_values(found, png)
     result = _head("e2", game, seed) | found.to_dict()
     _answer(result, sheets.of_square(found), as_json)
 
@@ -330,12 +369,12 @@ def e3(
 
     Example: domino signal e3 planted:strength=2 planted:strength=4 planted:strength=8 --boards 100 --deals 5
 
-    Example: domino signal e3 --method a=random,greedy --method b=club,double_first --boards 100 --deals 0 --out matches
+    Example: domino signal e3 --method a=random,double_first --method b=planted,planted:listen=2 --boards 99 --deals 0
     """
     with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.cross_play import cross_play
-        from experiments.signaling.players import split
+        from experiments.signaling.players import each_once, split
         from experiments.signaling.report import apart, ready
     methods: dict[str, list[str]] = {"all": list(runs)} if runs else {}
     for word in method or []:
@@ -345,18 +384,20 @@ def e3(
         methods[name] = split([rest])
     if not methods:
         raise ValueError("which trainings? name RUN RUN …, or --method NAME=RUN,RUN,…")
-    game = _game(rules, [one for group in methods.values() for one in group])
+    for name, group in methods.items():
+        if len(group) < 2:
+            raise ValueError(f"cross-play needs two trainings or more of a method, and {name} has {len(group)}")
+    every, against = [one for group in methods.values() for one in group], _opponents(pool)
+    game = _game(rules, every)
+    each_once(every)
     seats = _seats(game, greedy)
     found_one = seats.asked if deals else seats
     seated = {name: [found_one(one) for one in group] for name, group in methods.items()}
-    opponents = [seats(name).side for name in split([pool])]
+    opponents = [seats(name).side for name in against]
     far = apart(seats, [one for group in seated.values() for one in group], deals, seed) if deals else None
     sides = {name: [one.side for one in group] for name, group in seated.items()}
-    for name, group in sides.items():
-        if len(group) < 2:
-            raise ValueError(f"cross-play needs two trainings or more of a method, and {name} has {len(group)}")
     folder = None if out is None else ready(out)
-    with _working(as_json, "boards", folder) as show:
+    with _working(as_json, "cross-play", folder) as show:
         found = cross_play(sides, opponents, game, boards, seed, distances=far, folder=folder, progress=show)
     result = _head("e3", game, seed) | found.to_dict()
     _answer(result, sheets.of_cross_play(found), as_json)
@@ -420,6 +461,8 @@ def e9(
         from experiments.signaling import sheets
         from experiments.signaling.maxims import maxims
         from experiments.signaling.players import split
+    if others and player is None:
+        raise ValueError("--others are whom PLAYER is compared with: name PLAYER, too, or leave them out")
     named = [player] if player is not None else []
     game = _game(rules, [*named, base])
     record, compared, seats = None, dict[str, Any](), _seats(game, greedy)
@@ -503,18 +546,18 @@ def listen(
     with undisturbed():
         from experiments.signaling import sheets
         from experiments.signaling.listening import listening
-        from experiments.signaling.record import play
     game = _game(rules, [player])
     seats = _seats(game, greedy)
     one = seats(player)
     twins = seats.twins(one)
     chosen = _tiles(tiles, game, every=True)
-    found = {}
-    with _working(as_json, "parts") as show:
-        record = play(one.agent, game, deals, seed, tiles=chosen)
-        options: dict[str, Any] = {"do": one.do, "floor": one.floor, "places": (1, 2, 3), "progress": show}
-        for who, twin in twins.items():
-            found[who] = listening(record, one.agent, twin.agent, **options)
+    found, parts = {}, 1 + len(twins)
+    with _working(as_json, "listen") as show:
+        record = _record(one, game, deals, seed, chosen, _part(show, 0, parts))
+        options: dict[str, Any] = {"do": one.do, "floor": one.floor, "places": (1, 2, 3)}
+        for number, (who, twin) in enumerate(twins.items(), 1):
+            progress = _part(show, number, parts)
+            found[who] = listening(record, one.agent, twin.agent, **options, progress=progress)
     heard = {who: one.to_dict() for who, one in found.items()}
     result = _head("listen", game, seed, player=one.name, how=one.how, deals=deals, without=heard)
     _answer(result, sheets.of_listening(found), as_json)
@@ -628,10 +671,10 @@ def conventions(
         from experiments.signaling.consistency import consistency
         from experiments.signaling.conventions import conventions as judge
         from experiments.signaling.examples import draw_examples
-        from experiments.signaling.players import blind, others, split, without_partner
+        from experiments.signaling.players import blind, deaf_to_mover, others, without_partner
         from experiments.signaling.report import ready
         from experiments.signaling.worth import worth
-    game = _game(rules, [player])
+    game, against = _game(rules, [player]), _opponents(pool)
     seats = _seats(game, greedy)
     one, record = _recorded(seats, player, deals, seed, None)
     other = seats.reference(one, reference)
@@ -642,7 +685,7 @@ def conventions(
         lines.append(f"who listens, and what that is worth, is not known: {error}")
     options: dict[str, Any] = {"tiles": _tiles(tiles, game, every=True), "least": least, "seed": seed}
     options["floor"] = max(one.reading_floor, one.floor, other.floor)
-    options["deaf"] = twins["all"].agent if twins else None
+    options["deaf"] = deaf_to_mover(twins) if twins else None
     judged, points = None, None
     if worlds:
         try:
@@ -651,7 +694,14 @@ def conventions(
         except ValueError as error:
             lines.append(f"no prices: {error}")
     if boards and twins:
-        opponents = [sitter.side for sitter in others(one, [seats(name) for name in split([pool])])]
+        opponents = [sitter.side for sitter in others(one, [seats(name) for name in against])]
+        if not opponents:
+            raise ValueError(
+                f"--pool {pool} has nobody but {player}, which is left out of its own opponents: against itself a team "
+                "wins 0 whatever it hears; name others"
+            )
+        if len(opponents) < len(against):
+            lines.append(f"{player} is left out of its own opponents: against itself a team wins 0 whatever it hears")
         folder = None if out is None else ready(out)
         with _working(as_json, "boards", folder) as show:
             team = one.side, without_partner(twins).side
@@ -712,12 +762,12 @@ def report(
     """
     with undisturbed():
         from experiments.signaling import report as reporting
-        from experiments.signaling.players import split
+        from experiments.signaling.players import each_once
     game = _game(rules, runs)
-    seats, opponents = _seats(game, greedy), split([pool])
+    seats, opponents = _seats(game, greedy), _opponents(pool)
     seated = [seats.asked(name) for name in runs]  # all that can be wrong is, before anything is written
     seats.reference(seated[0], reference)
-    reporting.check_once(runs)
+    each_once(runs)
     for name in opponents:
         seats(name)
     sizes = reporting.QUICK if quick else reporting.USUAL
@@ -727,13 +777,18 @@ def report(
         sizes = dataclasses.replace(sizes, boards=boards)
     if worth is not None:
         sizes = dataclasses.replace(sizes, worth=worth)
-    folder = reporting.ready(out or reporting.default_out(runs[0]))
+    folder = out or reporting.default_out(runs[0])
+    reporting.claim(folder)
+    reporting.ready(folder)
     options: dict[str, Any] = {"reference": reference, "sizes": sizes, "seed": seed, "greedy": greedy}
-    with _working(as_json, "report", folder) as show:
+    with (
+        locked(folder, "another report; wait for it, or write elsewhere by --out"),
+        _working(as_json, "report", folder) as show,
+    ):
         found = reporting.report(runs, game, **options, pool=opponents, folder=folder, progress=show)
         written = found.write(folder)
     if as_json:
         print_json({"experiment": "report", "written": [str(path) for path in written], **found.to_dict()})
         return
-    missing = [f"no {part.title.lower()}: {part.missing}" for part in found.parts if part.missing]
+    missing = [f'"{part.title}" is not in it: {part.missing}' for part in found.parts if part.missing]
     _answer({}, (), False, [*missing, f"Written: {', '.join(map(str, written))}"])

@@ -37,13 +37,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents.search.asking import answers
 from agents.search.position import mask_of_bits
 from agents.search.reading import Model
 from domino_env.rules import Rules
 from domino_env.tiles import DOUBLES_MASK, NUM_SUITS, NUM_TILES, SUIT_MASK
 from experiments.signaling.examples import Example, example
-from experiments.signaling.hands import WORLDS, HandLists, hand_lists, pieces, said
+from experiments.signaling.hands import WORLDS, HandLists, by_seat, hand_lists, pieces, said
 from experiments.signaling.moves import MOVES, Situation, kinds, made, open_to, situation, touched
 from experiments.signaling.record import Moments, Record
 from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, discoveries, finite, p_value
@@ -53,6 +52,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint32]
 Values = Callable[[Moments], Floats]  # of M decisions: (M, actions) worth in points
+Table = Model | Sequence[Model]  # one player for all seats, or one a seat
 Progress = Callable[[int, int], None]
 
 ANY = "any"  # the row of all moves
@@ -243,7 +243,7 @@ def listening(
     rows: Ints,
     place: int,
     table: Sequence[Model],
-    deaf: Model | Sequence[Model],
+    deaf: Table,
     floor: float = FLOOR,
 ) -> Heard:
     """How another seat answers a move.
@@ -251,8 +251,7 @@ def listening(
     Args:
         moments: all decisions of some deals; rows: (M,) the moves among them.
         place: of who answers, clockwise from the mover.
-        table: who plays in each seat; deaf: the same players without ears for what was chosen, one for all seats or one
-            a seat.
+        table: who plays in each seat; deaf: the same players without ears for what the mover chose.
         floor: mixes all answers with a random move.
 
     Raises:
@@ -265,22 +264,15 @@ def listening(
     next_ones = moments.take(found[there])
     seats = moments.position.rules.seats
     without: Sequence[Model] = list(deaf) if isinstance(deaf, list | tuple) else [deaf] * seats  # type: ignore[list-item]
-    hearing, unhearing = (_answers(next_ones, players, floor) for players in (table, without))
+    line = np.arange(len(next_ones))
+    hearing, unhearing = (
+        by_seat(next_ones.position, players, line, next_ones.hand(), floor)[0] for players in (table, without)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(hearing > 0, hearing * np.log2(hearing / unhearing), 0.0)
     change = hearing - unhearing
     rise = {name: (change * which).sum(axis=1) for name, which in kinds(situation(next_ones)).items()}
     return Heard(there, np.maximum(terms.sum(axis=1), 0.0), rise)
-
-
-def _answers(moments: Moments, table: Sequence[Model], floor: float) -> Floats:
-    """What the deciders do with what they hold: (M, actions)."""
-    out = np.zeros((len(moments), moments.position.rules.num_actions))
-    for seat, model in enumerate(table):
-        mine = np.flatnonzero(moments.seat == seat)
-        if len(mine):
-            out[mine] = answers(moments.position, model, mine, moments.hand()[mine], floor)[0]
-    return out
 
 
 # -- verdicts -------------------------------------------------------------------------------------------------------
@@ -295,7 +287,7 @@ class Evidence:
     informative: bool | None  # whether the move says something of the hand that the rules do not
     convention: Estimate  # bits that it adds to G
     excess: Estimate  # bits that it tells beyond the deaf world
-    partner: Estimate  # bits by which the partner's next decision hangs on what it has heard
+    partner: Estimate  # bits by which the partner's next decision hangs on what it has heard of the mover
     opponents: Estimate  # the same of the opponents
     valuable: bool | None  # whether points are lost where its hearer's ears are closed
 
@@ -382,7 +374,7 @@ class Row:
     told: Estimate  # bits of I, a decision in which some legal move is of the kind
     excess: Estimate  # beyond the reference, likewise
     convention: Estimate  # bits that the move adds to G
-    partner: Estimate  # bits: the partner's next decision, hearing and deaf
+    partner: Estimate  # bits: the partner's next decision, hearing the mover and deaf to it
     opponents: Estimate  # bits: those of the opponents
     reply: str  # the kind of move that the partner's answer rises most in; "" where none does
     rise: Estimate  # how much more likely that is
@@ -457,19 +449,6 @@ class Conventions:
             "examples": [one.to_dict() for one in self.examples],
         }
 
-    def rows(self) -> list[dict[str, str]]:
-        """The table in words: one dictionary a kind of move, with the same keys."""
-        out = []
-        for row in self.table:
-            words = {"move": row.text, "made": f"{row.count}", "verdict": row.verdict}
-            words |= {name: f"{getattr(row, name)}" for name in _FIGURES}
-            words["reply"] = f"{MOVES[row.reply].text} ({row.rise.mean:+.1%})" if row.reply else "–"
-            for cell in row.cells:
-                marks = ("*" if cell.found else "") + (" natural" if cell.natural else "")
-                words[cell.meaning] = "–" if math.isnan(cell.lift.mean) else f"× {cell.lift.mean:.2f}{marks}"
-            out.append(words)
-        return out
-
     def draw(self, axes: Any) -> None:
         """Draw the lifts over the rules: kinds that were made down, meanings across, stars where they are found."""
         shown = [row for row in self.table if row.count]
@@ -495,7 +474,7 @@ def conventions(
     reference: Model,
     *,
     tiles: Collection[int] = TILES,
-    deaf: Model | Sequence[Model] | None = None,
+    deaf: Table | Mapping[int, Table] | None = None,
     price: Values | None = None,
     value: Mapping[str, Estimate] | None = None,
     floor: float = FLOOR,
@@ -511,7 +490,9 @@ def conventions(
         record: deals with all their decisions, played by agents that can be asked.
         reference: an innocent player. For verdicts it is the same network, trained in a world where nobody can listen.
         tiles: decisions with so many tiles on the line are measured. 0 are the leads, of which beliefs are sampled.
-        deaf: the players without ears for what was chosen, one for all seats or one a seat; None: no listening.
+        deaf: the players without ears for what the mover chose, by place of who answers, clockwise from it: 2 does not
+            hear its partner, 1 and 3 do not hear their opponents (`players.deaf_to_mover`). One for all places where
+            it hears nobody, as of a network; None: no listening.
         price: what a judge who hears nobody thinks that each action is worth, in points; None: no prices.
         value: by kind of move, the points that are lost where it is not heard (`worth.Worths`). A kind is worth them
             where they are above 0 at 5 % false discoveries among the kinds that have a figure.
@@ -537,7 +518,8 @@ def conventions(
     s = situation(moments)
     heard = None
     if deaf is not None:
-        heard = {place: listening(record.moments, rows, place, models, deaf, floor) for place in (1, 2, 3)}
+        twins = deaf if isinstance(deaf, Mapping) else dict.fromkeys((1, 2, 3), deaf)
+        heard = {place: listening(record.moments, rows, place, models, twin, floor) for place, twin in twins.items()}
     prices = None if price is None else costs(price(moments), moments)
     worth = value or {}
     found = [ANY, *MOVES]
@@ -593,11 +575,10 @@ def _row(
     was = made(which, moments.action)
     could = open_to(which, moments.legal)
     deal = moments.deal
-    enough = int(was.sum()) >= least
 
     def mean(values: Floats, rows: Bools) -> Estimate:
         rows = rows & ~np.isnan(values)
-        return clustered(values[rows], deal[rows]) if enough and rows.any() else NOTHING
+        return clustered(values[rows], deal[rows]) if (was & rows).sum() >= least else NOTHING
 
     may = (which & (mask_of_bits(moments.legal)[:, : which.shape[1]] != 0)).any(axis=1)
     told, beyond = ((values * which).sum(axis=1) for values in (judged.told, judged.told - judged.told_reference))

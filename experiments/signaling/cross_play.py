@@ -6,7 +6,7 @@ agreement: gap = mean of J[i, i] - mean of J[i, j]. Opponents are fixed, or thei
 
 Trainings are the units. An interval over pairs, which share them, is three to five times too narrow; here trainings
 are drawn again, and a training that was drawn twice is not its own partner of another seed. Beside it stands the
-interval over boards, which says how well these very trainings are measured.
+interval over boards, which all pairs share: it says how well these very trainings are measured.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from scipy import stats
 from domino_env.rules import Rules
 from experiments.duplicate import labels
 from experiments.evaluate import Player, Side
-from experiments.signaling.matches import BOARDS, Matches, Show, said, side_name
-from experiments.signaling.statistics import DRAWS, Estimate, finite, mantel, over_nodes, over_units
+from experiments.signaling.matches import BOARDS, Matches, Show, players_of, said, side_name
+from experiments.signaling.statistics import DRAWS, Estimate, finite, held, mantel, over_nodes, over_units
 
 Floats = npt.NDArray[np.float64]
 #: How far what a player's moves say is from what they would say if each of others had made them: bits, one an other.
@@ -43,7 +43,9 @@ class Method:
     self_play: Estimate
     cross_play: Estimate
     gap: Estimate
-    gap_over_boards: Estimate  # of these trainings, boards as units
+    self_play_over_boards: Estimate  # of these trainings, boards as units; and so
+    cross_play_over_boards: Estimate
+    gap_over_boards: Estimate
     middle: float  # mean of the middle half of all pairs of different trainings
     worst: str  # the training whose partners of other trainings do worst with it
     worst_points: float  # what they win
@@ -96,8 +98,8 @@ class CrossPlay:
         rows = self.rows_of(name)
         points, off = self.points[np.ix_(rows, rows)], ~np.eye(len(rows), dtype=np.bool_)
         board = self.values[np.ix_(rows, rows)].mean(axis=2)  # (k, k, boards)
-        board = board - board[0, 0]  # as in `_gap`
-        each = np.diagonal(board).mean(axis=1) - board[off].mean(axis=0)
+        first = board[0, 0]  # as in `_gap`
+        own, others = np.diagonal(board - first).mean(axis=1), (board - first)[off].mean(axis=0)
         with_others = np.where(off, points, 0).sum(axis=1) / (len(rows) - 1)
         worst = int(with_others.argmin())
         return Method(
@@ -105,11 +107,28 @@ class CrossPlay:
             _over(points, _own, self.draws),
             _over(points, _others, self.draws),
             _over(points, _gap, self.draws),
-            over_units(each),
+            over_units(first + own),
+            over_units(first + others),
+            over_units(own - others),
             float(stats.trim_mean(points[np.triu_indices(len(rows), 1)], 0.25)),
             self.players[rows[worst]],
             float(with_others[worst]),
         )
+
+    @property
+    def notes(self) -> list[str]:
+        """How often intervals over so few trainings hold the truth, a line for each number of them."""
+        lines = []
+        for count in sorted({len(self.rows_of(name)) for name in self.method}):
+            if count < 3:
+                lines.append(f"{count} trainings give no interval over trainings; three would")
+            elif cases := held(count):
+                own, others, gap = cases
+                lines.append(
+                    f"{count} trainings: intervals over trainings are too narrow; of 100 about {own} hold the truth "
+                    f"for partners of one training, {others} for partners of different ones, {gap} for the gap"
+                )
+        return lines
 
     @property
     def differences(self) -> dict[str, Estimate]:
@@ -143,8 +162,8 @@ class CrossPlay:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: players, method (of each), pool, rules, seed, boards; points, gaps and distances, (n, n); points
-        against each of the pool; methods, differences, between, agreement."""
+        """For JSON: players, method (of each), pool, rules, seed, boards; points, gaps and distances, (n, n), null
+        where there is none; points against each of the pool; methods, differences, between, agreement, notes."""
         return {
             "players": list(self.players),
             "method": list(self.method),
@@ -155,11 +174,14 @@ class CrossPlay:
             "points": self.points.tolist(),
             "against": {name: self.values[:, :, i].mean(axis=2).tolist() for i, name in enumerate(self.pool)},
             "gaps": self.gaps.tolist(),
-            "distances": None if self.distances is None else self.distances.tolist(),
+            "distances": None
+            if self.distances is None
+            else [[finite(one) for one in row] for row in self.distances.tolist()],
             "methods": [one.to_dict() for one in self.methods],
             "differences": {name: one.to_dict() for name, one in self.differences.items()},
             "between": {name: one.to_dict() for name, one in self.between.items()},
             "agreement": self.agreement,
+            "notes": self.notes,
         }
 
     def rows(self) -> list[tuple[str, Estimate]]:
@@ -168,12 +190,14 @@ class CrossPlay:
         for one in self.methods:
             found += [
                 (f"{one.name}: partners of one training", one.self_play),
+                (f"{one.name}: partners of one training, over boards", one.self_play_over_boards),
                 (f"{one.name}: partners of different trainings", one.cross_play),
+                (f"{one.name}: partners of different trainings, over boards", one.cross_play_over_boards),
                 (f"{one.name}: gap", one.gap),
                 (f"{one.name}: gap, over boards", one.gap_over_boards),
             ]
         found += [(f"gap {name}", one) for name, one in self.differences.items()]
-        return found + [(f"partners {name}", one) for name, one in self.between.items()]
+        return found + [(f"partners {name}, over boards", one) for name, one in self.between.items()]
 
     def draw(self, axes: Any, what: str = "points") -> None:
         """Draw a heat map on matplotlib axes.
@@ -190,7 +214,7 @@ class CrossPlay:
         if what not in kinds:
             raise ValueError(f"there is no picture of {what!r}; choose from {', '.join(kinds)}")
         table, colors, title = kinds[what]
-        most = max(float(np.abs(table).max()), 1e-9)
+        most = max(1e-9, float(np.nanmax(np.abs(table))))
         image = axes.imshow(table, cmap=colors, vmin=-most if what == "points" else 0, vmax=most)
         size, names = len(table), labels(self.players)
         for i, j in np.ndindex(table.shape):
@@ -239,16 +263,16 @@ def cross_play(
 
     Args:
         methods: trainings of each method by its name, two or more each; a plain sequence is one method.
-        pool: opponents, fixed, each alike in the mean.
+        pool: opponents, fixed, each alike in the mean; none a training, which wins 0 against itself by symmetry.
         rules: a game of pairs for four; boards: of each match; seed: of deals and chance.
         distances: between what moves mean, (n, n), or a function that gives a row of it, see `Distances`: it plays what
             a training plays, and reads it as each of the others.
         folder: matches are kept there, and those that are there are not played again.
         draws: of the bootstrap over trainings, and of the shuffles of `mantel`.
-        progress: called with (boards played, boards of all matches).
+        progress: called with (boards played, boards of all matches); distances to be found count as much again.
     Raises:
-        ValueError: fewer than two trainings of a method, one that is named twice, an empty pool, distances of another
-            shape, and what `Matches.play_all` refuses.
+        ValueError: fewer than two trainings of a method, one that is named twice or is in the pool, an empty pool,
+            distances of another shape, and what `Matches.play_all` refuses.
         AgentError: a player failed; the matches before are kept in the folder.
     """
     table = Matches(rules, boards, seed, folder)
@@ -264,16 +288,29 @@ def cross_play(
     names = [said(player) for player in players]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"each training counts once, or its spread looks smaller than it is; twice: {twice[0]}")
+    opponents = {said(player) for side in pool for player in players_of(side)}
+    if both := [name for name in names if name in opponents]:
+        raise ValueError(
+            f"a training is no opponent of itself, where it wins 0 by symmetry; in the pool, too: {', '.join(both)}"
+        )
     n = len(players)
     given = None if distances is None or callable(distances) else _given(distances, n)
     cells = [(i, j) for i in range(n) for j in range(i, n)]
     asked: list[tuple[Side, Side]] = [((players[i], players[j]), side) for i, j in cells for side in pool]
-    played = iter(table.play_all(asked, progress))
+    matches, total = len(asked) * table.boards, len(asked) * table.boards * (2 if callable(distances) else 1)
+
+    def show(done: int, _: int) -> None:
+        if progress is not None:
+            progress(done, total)
+
+    played = iter(table.play_all(asked, show))
     values = np.empty((n, n, len(pool), table.boards))
     for i, j in cells:
         for k in range(len(pool)):
             values[i, j, k] = values[j, i, k] = next(played).values
-    far = distances_of(players, distances) if callable(distances) else given
+    far = given
+    if callable(distances):
+        far = distances_of(players, distances, lambda row, rows: show(matches + matches * row // rows, total))
     method = tuple(name for name, trainings in named.items() for _ in trainings)
     sides = tuple(map(side_name, pool))
     return CrossPlay(tuple(names), method, sides, table.rules.title, table.seed, values, far, draws)
@@ -337,9 +374,9 @@ def _over(points: Floats, figure: Callable[[Floats], float], draws: int) -> Esti
 
 
 def _mantel(one: Floats, other: Floats, draws: int) -> tuple[float, float]:
-    """Nan where there are too few, or one of the two is the same everywhere."""
+    """Nan where there are too few, one of the two is the same everywhere, or a distance is not known."""
     off = ~np.eye(len(one), dtype=np.bool_)
-    if len(one) < 3 or np.ptp(one[off]) == 0 or np.ptp(other[off]) == 0:
+    if len(one) < 3 or np.isnan(one[off]).any() or np.ptp(one[off]) == 0 or np.ptp(other[off]) == 0:
         return math.nan, math.nan
     return mantel(one, other, draws)
 

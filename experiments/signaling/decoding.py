@@ -22,16 +22,16 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from agents.base import Agent
+from agents.search.beliefs import RulesBelief
 from agents.search.reading import Model, ReadBelief, SampledBelief, SplitBelief, policy_belief
 from domino_env.deals import row_keys
 from domino_env.rules import Rules
 from domino_env.tiles import DOUBLES_MASK, NUM_SUITS, SUIT_MASK, tiles_of
 from experiments.signaling.hands import hands_of
 from experiments.signaling.record import Moments, models_of
-from experiments.signaling.statistics import CONFIDENCE, ESS, Estimate, clustered, finite
+from experiments.signaling.statistics import ESS, Estimate, clustered, finite, share
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -112,6 +112,15 @@ def forecast(belief: ReadBelief, seat: npt.NDArray[Any], targets: Sequence[str] 
     return out
 
 
+def by_the_rules(belief: RulesBelief, seat: npt.NDArray[Any], target: str) -> Floats:
+    """P(yes) by the rules alone, in closed form: (N, 7) of one of `BINARY`, asked of each suit, and (N,) whose hand."""
+    here = np.arange(len(belief))
+    if target == "double":
+        return belief.marginals()[here, seat][:, DOUBLES]
+    holds = belief.holds()[here, seat]
+    return holds if target == "holds" else 1 - holds
+
+
 def _check_targets(targets: Sequence[str]) -> None:
     unknown = [target for target in targets if target not in TARGETS]
     if unknown or not targets or isinstance(targets, str):
@@ -138,11 +147,8 @@ class Bin:
 def reliability(q: npt.NDArray[Any], came: npt.NDArray[Any], deal: npt.NDArray[Any], bins: int = 10) -> tuple[Bin, ...]:
     """How often it was so, by how likely it was said to be, in bins of one width; empty bins are left out.
 
-    The interval is that of Clopper and Pearson with as many independent answers as the spread over deals makes of them
-    (Korn and Graubard 1998); where all came alike there is no spread, and the deals count.
-
     Args:
-        q: (M,) probabilities; came: (M,) whether it was so; deal: (M,) what hangs together.
+        q: (M,) probabilities; came: (M,) whether it was so; deal: (M,) what hangs together, as of `share`.
     """
     if bins < 1:
         raise ValueError(f"bins={bins!r} must be at least 1")
@@ -151,24 +157,8 @@ def reliability(q: npt.NDArray[Any], came: npt.NDArray[Any], deal: npt.NDArray[A
     out = []
     for number in np.unique(which):
         rows = np.flatnonzero(which == number)
-        out.append(Bin(float(q[rows].mean()), _share(came[rows], deal[rows])))
+        out.append(Bin(float(q[rows].mean()), share(came[rows], deal[rows])))
     return tuple(out)
-
-
-def _share(came: Floats, deal: npt.NDArray[Any]) -> Estimate:
-    """How often something was so, with an interval in 0..1."""
-    plain = clustered(came, deal)
-    p, n = plain.mean, float(plain.units)
-    if plain.units < 2:
-        return plain
-    if plain.error > 0:
-        half = (1 + CONFIDENCE) / 2
-        n = p * (1 - p) / plain.error**2
-        n = min(n * float(stats.t.ppf(half, plain.count - 1) / stats.t.ppf(half, plain.units - 1)) ** 2, plain.count)
-    tail, yes = (1 - CONFIDENCE) / 2, p * n
-    low = 0.0 if yes <= 0 else float(stats.beta.ppf(tail, yes, n - yes + 1))
-    high = 1.0 if yes >= n else float(stats.beta.ppf(1 - tail, yes + 1, n - yes))
-    return Estimate(p, low, high, plain.error, plain.units, plain.count)
 
 
 @dataclass(frozen=True)
@@ -380,7 +370,8 @@ def decode(
             )
             for level in LEVELS
         }
-        parts.append(_Part.of(some, beliefs, (some.seat + of) % rules.seats, targets))
+        exactly = RulesBelief(some.seen_by(0))
+        parts.append(_Part.of(some, beliefs, exactly, (some.seat + of) % rules.seats, targets))
         if progress is not None:
             progress(begin + len(some), len(moments))
     return _summed(_Part.joined(parts), moments, of, targets, bins)
@@ -399,12 +390,22 @@ class _Part:
     kept: npt.NDArray[np.bool_]  # (M,) the beliefs are exact, or worth enough worlds
     exact: npt.NDArray[np.bool_]  # (M,)
     fell_back: npt.NDArray[np.bool_]  # (M,) by the players' models
+    open: dict[str, npt.NDArray[np.bool_]]  # target of `BINARY` -> (M, 7) whether the rules leave it open
     q: dict[str, dict[str, Floats]]  # target -> level -> (M, T, answers)
     answer: dict[str, Ints]  # target -> (M, T)
     hands: dict[str, Floats]  # level -> (M, 2) entropy and loss of the hidden hands
 
     @classmethod
-    def of(cls, some: Moments, beliefs: dict[str, ReadBelief], seat: Ints, targets: Sequence[str]) -> _Part:
+    def of(
+        cls,
+        some: Moments,
+        beliefs: dict[str, ReadBelief],
+        rules: RulesBelief,
+        seat: Ints,
+        targets: Sequence[str],
+    ) -> _Part:
+        # Not by the belief at the level "rules": where that is sampled, nothing is certain.
+        sure = {target: by_the_rules(rules, seat, target) for target in targets if target in BINARY}
         ess = np.stack([belief.ess for belief in beliefs.values()])
         said = {level: forecast(belief, seat, targets) for level, belief in beliefs.items()}
         held = some.hands[np.arange(len(some)), seat]
@@ -416,6 +417,7 @@ class _Part:
             kept=np.asarray((ess >= ESS).all(axis=0)),
             exact=np.asarray(np.isinf(ess).all(axis=0)),
             fell_back=beliefs["true"].fell_back,
+            open={target: (p > _CERTAIN) & (p < 1 - _CERTAIN) for target, p in sure.items()},
             q={target: {level: said[level][target] for level in LEVELS} for target in targets},
             answer={target: answers_of(held, target) for target in targets},
             hands=hands,
@@ -428,6 +430,7 @@ class _Part:
             kept=np.concatenate([part.kept for part in parts]),
             exact=np.concatenate([part.exact for part in parts]),
             fell_back=np.concatenate([part.fell_back for part in parts]),
+            open={target: np.concatenate([part.open[target] for part in parts]) for target in first.open},
             q={
                 target: {level: np.concatenate([part.q[target][level] for part in parts]) for level in LEVELS}
                 for target in first.q
@@ -463,7 +466,9 @@ def _summed(part: _Part, moments: Moments, of: int, targets: Sequence[str], bins
             target,
             {level: gain(log["true"], log[level], deal) for level in ("rules", "reference")},
             {level: calibration(entropy[level], -log[level].sum(axis=1), deal) for level in LEVELS},
-            {level: _diagram(q[level], q["rules"], answer, deal, bins) for level in LEVELS} if target in BINARY else {},
+            {level: _diagram(q[level], part.open[target][kept], answer, deal, bins) for level in LEVELS}
+            if target in BINARY
+            else {},
         )
     return Decoding(
         of,
@@ -476,7 +481,9 @@ def _summed(part: _Part, moments: Moments, of: int, targets: Sequence[str], bins
     )
 
 
-def _diagram(q: Floats, rules: Floats, answer: Ints, deal: npt.NDArray[Any], bins: int) -> tuple[Bin, ...]:
+def _diagram(
+    q: Floats, still_open: npt.NDArray[np.bool_], answer: Ints, deal: npt.NDArray[Any], bins: int
+) -> tuple[Bin, ...]:
     """The reliability of what was said of the suits that the rules leave open."""
-    row, suit = np.nonzero((rules > _CERTAIN).all(axis=2))
+    row, suit = np.nonzero(still_open)
     return reliability(q[row, suit, 1], answer[row, suit], deal[row], bins)

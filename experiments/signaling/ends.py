@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from domino_env.rules import Rules
 from domino_env.tiles import DOUBLES_MASK, NUM_TILES, PASS, SUIT_MASK
+from experiments.signaling.conventions import TILES
 from experiments.signaling.hands import WORLDS, hand_lists, pieces, said
 from experiments.signaling.record import Moments, Record
 from experiments.signaling.statistics import ESS, NOTHING, Estimate, clustered, over_units
@@ -30,7 +31,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint32]
 
-TILES = range(8, 17)  # on the line before the decisions that are measured: beliefs are exact there
 LONG = 3  # tiles of a suit
 
 #: What a side may say of the hand before the move; of hands (K,) and the suit that lies at both ends (K,).
@@ -81,7 +81,7 @@ class FreeChannel:
             ("decisions with both ends alike, a deal: bits that could be told", self.capacity),
             ("bits of the side, given the tile", self.entropy),
             ("of these about the hand", self.information),
-            ("about the hand, a deal", self.per_deal),
+            ("about the hand, a deal, in its measured decisions", self.per_deal),
             *((f"about whether it {MEANINGS[name][0]}", one) for name, one in self.meanings.items()),
         ]
         return [{"what": what, "bits": f"{estimate}"} for what, estimate in lines]

@@ -28,6 +28,7 @@ from experiments.signaling.record import Moments
 
 Floats = npt.NDArray[np.float64]
 
+NONE = "no move added to G and left the deal going"  # why there is none
 _TILES = np.arange(NUM_TILES, dtype=np.uint32)
 _WIDTH = 80  # columns of the text
 _BOARD = 640  # pixels of the picture of the table
@@ -44,6 +45,8 @@ class Example:
     """One move, and what the partner of who made it thinks that the mover holds."""
 
     rules: Rules
+    number: int  # of the deal
+    ply: int  # events before the move
     deal: str  # the deal in text, to the move and with it
     seat: int  # who moved
     partner: int  # who looks on
@@ -71,7 +74,7 @@ class Example:
         """For JSON: probabilities by tile, of the tiles that the partner does not see."""
         tiles = tiles_of(self.hidden)
         return {
-            **{name: getattr(self, name) for name in ("deal", "seat", "partner", "move", "gap")},
+            **{name: getattr(self, name) for name in ("number", "ply", "deal", "seat", "partner", "move", "gap")},
             "kinds": list(self.kinds),
             "hand": [tile_name(tile) for tile in tiles_of(self.hand)],
             "beliefs": {
@@ -85,7 +88,8 @@ class Example:
         kinds = "; ".join(MOVES[name].text for name in self.kinds) or "a move of no kind"
         held = " ".join(tile_name(tile) for tile in tiles_of(self.hand))
         lines = wrap(self.deal, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-        lines += wrap(f"seat_{self.seat} lays {self.move}: {kinds}; {self.gap:+.2f} bits of convention", _WIDTH)
+        move = f"deal {self.number}, ply {self.ply}: seat_{self.seat} lays {self.move}: {kinds}"
+        lines += wrap(f"{move}; {self.gap:+.2f} bits of convention", _WIDTH)
         lines += [f"what seat_{self.partner} thinks that it holds, in per cent; in truth it holds {held}"]
         chances = {
             tile_name(tile): [float(one[tile]) for one in self.beliefs.values()] for tile in tiles_of(self.hidden)
@@ -134,6 +138,8 @@ def example(
 
     return Example(
         rules=rules,
+        number=int(moments.deal[0]),
+        ply=int(moments.ply[0]),
         deal=format_deal(Deal(rules, leader, [tiles_of(int(hand)) for hand in dealt], moves)),
         seat=seat,
         partner=partner,
@@ -159,7 +165,7 @@ def figure(examples: Sequence[Example]) -> Any:
     from matplotlib.figure import Figure
 
     if not examples:
-        raise ValueError("no example to draw: no move told more than the reference's would have")
+        raise ValueError(f"no example to draw: {NONE}, or none was asked for")
     titles = {name: words[2] for name, words in _HEADS.items()}
     wide = 1.4  # the table, in widths of a belief
     drawn = Figure(figsize=(3.3 * (len(titles) + wide), 3.5 * len(examples)), layout="constrained")
@@ -169,7 +175,9 @@ def figure(examples: Sequence[Example]) -> Any:
         board = play(one.deal).position()
         row[0].imshow(render.rgb(board, one.partner, (_BOARD, _BOARD * scene.HEIGHT // scene.WIDTH)))
         row[0].set_axis_off()
-        row[0].set_title(f"seat_{one.seat} has laid {one.move}, {one.gap:+.2f} bits", fontsize=9)
+        row[0].set_title(
+            f"deal {one.number}, ply {one.ply}: seat_{one.seat} has laid {one.move}, {one.gap:+.2f} bits", fontsize=9
+        )
         for axes, (name, chances) in zip(row[1:], one.beliefs.items()):
             half_square(axes, one.rules, one.hidden, chances, tiles_of(one.hand))
             axes.set_title("\n".join(wrap(titles[name], 32)), fontsize=9)

@@ -216,11 +216,17 @@ def said(moments: Moments, lists: HandLists, table: Sequence[Model], floor: floa
     Returns:
         (K, actions) float64 and (K,) uint64, as of `answers`.
     """
-    out = np.zeros((len(lists.row), moments.position.rules.num_actions))
-    legal = np.zeros(len(lists.row), np.uint64)
-    seat = moments.seat[lists.row]
+    return by_seat(moments.position, table, lists.row, lists.hand, floor)
+
+
+def by_seat(
+    position: Position, table: Sequence[Model], row: Ints, hand: Masks, floor: float = 0.0
+) -> tuple[Floats, Bits]:
+    """What movers would do with these hands, each as who sits in its seat: `answers` of a table."""
+    out, legal = np.zeros((len(row), position.rules.num_actions)), np.zeros(len(row), np.uint64)
+    seat = position.to_move[row]
     for model in {id(model): model for model in table}.values():
         mine = np.flatnonzero(np.isin(seat, [number for number, one in enumerate(table) if one is model]))
         if len(mine):
-            out[mine], legal[mine] = answers(moments.position, model, lists.row[mine], lists.hand[mine], floor)
+            out[mine], legal[mine] = answers(position, model, row[mine], hand[mine], floor)
     return out, legal

@@ -206,6 +206,18 @@ class Information:
         return len(self.moments)
 
     @property
+    def left_out(self) -> dict[str, int]:
+        """Decisions without figures, by observer: too few worlds bear them."""
+        lacking = np.isnan(self.told).sum(axis=0)
+        return {PLACES.get(place, str(place)): int(count) for place, count in zip(self.places, lacking)}
+
+    @property
+    def least_ess(self) -> float | None:
+        """Effective worlds that bear every figure at least; None where no belief that has one was sampled."""
+        used = self.ess[~np.isnan(self.told) & np.isfinite(self.ess)]
+        return float(used.min()) if used.size else None
+
+    @property
     def excess(self) -> Floats:
         """(M, P) what the players tell beyond the reference; below 0 they hide."""
         return self.told - self.reference
@@ -274,10 +286,8 @@ class Information:
         out: dict[str, Any] = {
             "decisions": len(self),
             "deals": len(np.unique(self.moments.deal)),
-            "left_out": {
-                PLACES.get(p, str(p)): int(np.isnan(self.told[:, i]).sum()) for i, p in enumerate(self.places)
-            },
-            "least_ess": None if np.isinf(self.ess).all() else float(self.ess.min()),
+            "left_out": self.left_out,
+            "least_ess": self.least_ess,
             "observers": plain(self.estimates()),
             "by_tiles": {int(number): plain(self.estimates(tiles == number)) for number in np.unique(tiles)},
         }

@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agents.base import Agent, make_agent
 from agents.search.beliefs import RulesBelief
 from agents.search.reading import ExactBelief, Model
-from domino_env.rules import Rules, get_rules
 from experiments.signaling.information import FLOOR, PLACES, Progress, entropy_of_lists, figure
-from experiments.signaling.record import Moments, models_of, play
+from experiments.signaling.record import Moments, models_of
 from experiments.signaling.statistics import Estimate
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +35,6 @@ Floats = npt.NDArray[np.float64]
 STEPS = ("rules", "uniform", "reference", "true")
 TILES = (8, 10, 12, 14, 16)  # on the line
 PLAYERS = ("random", "greedy", "club")
-REFERENCE = "greedy"
 _ROWS = 64  # positions whose beliefs are kept at once
 _LABELS = {
     "rules": "passes and rules",
@@ -161,40 +158,6 @@ def climb(
             progress(int(rows[-1]) + 1, m)
     called = player or " and ".join(names)
     return Ladder(called, of, moments.tiles, moments.deal, steps, left, whole)
-
-
-def ladders(
-    players: Sequence[str | Agent | Sequence[str | Agent]] = PLAYERS,
-    reference: str | Agent = REFERENCE,
-    rules: str | Rules = "sport_book",
-    *,
-    deals: int = 500,
-    seed: int = 0,
-    tiles: Sequence[int] = TILES,
-    of: int = 2,
-    floor: float = 0.0,
-    reference_floor: float = FLOOR,
-    progress: Progress | None = None,
-) -> list[Ladder]:
-    """Ladders of several tables on the same deals.
-
-    Args:
-        players: each one or several names or agents, as of `record.seated`.
-        reference: an innocent player.
-        deals, seed, tiles: as of `record.play`; of, floor, reference_floor: as of `climb`.
-        progress: called with (tables done, tables).
-
-    Raises:
-        ValueError: as of `record.play` and `climb`.
-    """
-    game, out = get_rules(rules), []
-    other = make_agent(reference, game)
-    for number, table in enumerate(players):
-        record = play(table, game, deals, seed, tiles=tiles)
-        out.append(climb(record.moments, record.table, other, of=of, floor=floor, reference_floor=reference_floor))
-        if progress is not None:
-            progress(number + 1, len(players))
-    return out
 
 
 def draw(found: Sequence[Ladder], axes: Sequence[Any]) -> None:

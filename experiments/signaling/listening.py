@@ -49,7 +49,7 @@ from agents.search.position import imagine, mask_of_bits, position_at
 from domino_env.decisions import Decisions
 from domino_env.observation import unpack
 from experiments.signaling.record import Moments, Record, chance_of
-from experiments.signaling.statistics import NOTHING, Estimate, clustered
+from experiments.signaling.statistics import NOTHING, Estimate, clustered, share
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,6 +58,7 @@ Progress = Callable[[int, int], None]
 PLACES = {1: "left", 2: "partner", 3: "right"}  # of the listener, seats clockwise from who speaks
 DO = ("policy", "uniform")
 _AT_ONCE = 512  # decisions
+_SEARCHED = 128  # decisions that are searched at once
 #: Maxims of club that look at what others did, by whom they hear.
 _CLUB = {"partner": ("repeat_partner", "spare_partner"), "opponents": ("cut_opponents", "starve_opponents")}
 _READS = {"all": "none", "partner": "opponents", "opponents": "partner"}  # without them: who is still read
@@ -76,7 +77,14 @@ class Changes:
     flip: npt.NDArray[np.bool_]  # (M,) the likeliest action is another; without probabilities: what is played
 
 
-def changes(moments: Moments, hearing: Agent, deaf: Agent, floor: float = 0.0, seed: int = 0) -> Changes:
+def changes(
+    moments: Moments,
+    hearing: Agent,
+    deaf: Agent,
+    floor: float = 0.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Changes:
     """Ask a player and its deaf twin about the same decisions.
 
     Args:
@@ -84,6 +92,7 @@ def changes(moments: Moments, hearing: Agent, deaf: Agent, floor: float = 0.0, s
         hearing, deaf: the two. Where both have `probabilities` these are compared, else what they play.
         floor: of both, mixes each answer with a random move.
         seed: of the record, whose chance the players are given that have no probabilities.
+        progress: called with (decisions asked about, decisions).
 
     Raises:
         ValueError: players that do not play this game, that see all hands or play by the clock, or of which one has
@@ -94,7 +103,14 @@ def changes(moments: Moments, hearing: Agent, deaf: Agent, floor: float = 0.0, s
         mute = deaf if kinds[0] else hearing
         raise ValueError(f"{hearing.name} and {deaf.name} cannot be compared: {mute.name} has no probabilities")
     if not kinds[0]:
-        return Changes(None, None, _played(moments, hearing, seed) != _played(moments, deaf, seed))
+        flip = np.zeros(len(moments), np.bool_)
+        for first in range(0, len(moments), _SEARCHED):
+            rows = np.arange(first, min(first + _SEARCHED, len(moments)))
+            some = moments.take(rows)
+            flip[rows] = _played(some, hearing, seed) != _played(some, deaf, seed)
+            if progress is not None:
+                progress(int(rows[-1]) + 1, len(moments))
+        return Changes(None, None, flip)
     rows = np.arange(len(moments))
     p, q = (answers(moments.position, agent, rows, moments.hand(), floor)[0] for agent in (hearing, deaf))
     apart = np.abs(p - q).sum(axis=1) / 2
@@ -331,7 +347,7 @@ def listening(
         places: of the listener from the speaker, for the influence of moves; left out where the table has players
             without probabilities. Where several seats listen, each is a listener.
         do, floor: as of `influences`.
-        progress: called with (parts done, parts).
+        progress: called with (decisions asked about, all of them, each of the influences and the change one time each).
 
     Raises:
         ValueError: as of `changes` and `influences`, or a player that does not sit at the table.
@@ -346,10 +362,15 @@ def listening(
     asked = [*record.table, hearing, deaf]
     wanted = sorted({*places}) if all(map(has_probabilities, asked)) else []
     moments = record.moments.take(np.isin(record.moments.seat, chosen))
-    found = changes(moments, hearing, deaf, floor, record.seed)
-    if progress is not None:
-        progress(1, 1 + len(wanted))
-    main: Floats = found.flip.astype(np.float64) if found.divergence is None else found.divergence
+    total = max(len(moments), 1) * (1 + len(wanted))
+
+    def told(done: int, _: int) -> None:
+        if progress is not None:
+            progress(done, total)
+
+    found = changes(moments, hearing, deaf, floor, record.seed, told)
+    told(len(moments), total)
+    main, over = (found.flip, share) if found.divergence is None else (found.divergence, clustered)
     influence = {}
     for number, place in enumerate(wanted):
         spoken = record.moments.take(np.isin((record.moments.seat + place) % rules.seats, chosen))
@@ -357,16 +378,15 @@ def listening(
         influence[PLACES.get(place, str(place))] = Influence(
             *(clustered(part, spoken.deal) for part in (parts.total, parts.physical, parts.informational))
         )
-        if progress is not None:
-            progress(2 + number, 1 + len(wanted))
+        told(len(moments) * (2 + number), total)
     tiles = moments.tiles
     return Listening(
         hearing.name,
         deaf.name,
         NOTHING if found.divergence is None else clustered(found.divergence, moments.deal),
         NOTHING if found.variation is None else clustered(found.variation, moments.deal),
-        clustered(found.flip, moments.deal),
-        {int(n): clustered(main[tiles == n], moments.deal[tiles == n]) for n in np.unique(tiles)},
+        share(found.flip, moments.deal),
+        {int(n): over(main[tiles == n], moments.deal[tiles == n]) for n in np.unique(tiles)},
         influence,
     )
 
@@ -392,14 +412,14 @@ def twins(player: str) -> dict[str, str]:
         return {"all": player, "partner": player, "opponents": player}
     if name == "planted":
         quiet = {"noise": 0} if options.get("noise") else {}  # noise follows all that was done
-        deaf = without({"listen": 0} | quiet)
+        deaf = without(({"listen": 0} if options.get("listen") else {}) | quiet)
         return {"all": deaf, "partner": deaf, "opponents": without(quiet)}
     if name == "club":
         each = {who: dict.fromkeys(maxims, 0) for who, maxims in _CLUB.items()}
         return {"all": without({**each["partner"], **each["opponents"]})} | {
             who: without(one) for who, one in each.items()
         }
-    if stem in ("pimc", "lookahead") and ("model" in options or stem == "lookahead"):
+    if name in ("lookahead", "champion-search") or (stem == "pimc" and "model" in options):
         if options.get("reads", "all") != "all":
             raise ValueError(f"{player} does not read all others: compare it with a twin of your own")
         return {who: without({"reads": rest}) for who, rest in _READS.items()}

@@ -34,6 +34,10 @@ BOARDS = 4000
 _KIND, _VERSION = "domino signal match", 1
 
 
+class Damaged(ValueError):
+    """A file that was kept is no match, or not the one that it is named as; the line says which."""
+
+
 @dataclass(frozen=True)
 class Match:
     """What came of a match."""
@@ -104,7 +108,8 @@ class Matches:
             progress: called with (boards played, boards of all matches); what was kept counts as played.
         Raises:
             ValueError: a player that cannot be had or does not play the game, different players of one name, a network
-                that changes meanwhile, a file that is no such match.
+                that changes meanwhile.
+            Damaged: a file that is no such match.
             AgentError: a player failed; the matches before are kept.
         """
         for name in dict.fromkeys(one for pair in asked for side in pair for one in players_of(side)):
@@ -184,15 +189,15 @@ class Matches:
         write_whole(path, json.dumps(whole, ensure_ascii=False) + "\n")
 
     def _read(self, path: Path, head: Mapping[str, Any]) -> Match:
-        data = read_record(path, _KIND, _VERSION)
         try:
+            data = read_record(path, _KIND, _VERSION)
             values = np.array(data["values"], np.float64)
             counts = {str(key): int(number) for key, number in data["counts"].items()}
         except (KeyError, TypeError, ValueError, AttributeError):
-            values, counts = np.zeros(0), {}
+            data, values, counts = {}, np.zeros(0), {}
         same = all(data.get(key) == value for key, value in head.items())
         if not same or values.shape != (self.boards,) or not np.isfinite(values).all():
-            raise ValueError(f"{path} is no match of these players on these boards; remove it, and it is played again")
+            raise Damaged(f"{path} is no match of these players on these boards; remove it, and it is played again")
         return Match(values, counts)
 
 

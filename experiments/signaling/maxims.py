@@ -29,6 +29,7 @@ from agents.search.reading import Model
 from domino_env.rules import Rules, get_rules
 from domino_env.tiles import DOUBLES_MASK, HIGH, LOW, NUM_SUITS, NUM_TILES, PASS, SUIT_MASK
 from experiments.evaluate import evaluate
+from experiments.signaling.hands import by_seat
 from experiments.signaling.moves import Situation, asked, situation
 from experiments.signaling.record import Record
 from experiments.signaling.statistics import CONFIDENCE, NOTHING, Estimate, clustered, over_units
@@ -145,7 +146,10 @@ TAUGHT: dict[str, Maxim] = {
 
 
 class Follower:
-    """A player that follows a maxim wherever it can, or breaks it wherever it can, and else plays as another one."""
+    """A player that follows a maxim wherever it can, or breaks it wherever it can, and else plays as another one.
+
+    Moves that the maxim does not choose among stay as they are: of mixed leads it says which, not that one be made.
+    """
 
     needs_history = True
 
@@ -164,11 +168,11 @@ class Follower:
             check(rules)
 
     def act(self, batch: Decisions, /) -> Ints:
-        """(N,) int64 what the other player answers where only the moves of the maxim are legal."""
+        """(N,) int64 what the other player answers where moves against what it is told are not legal."""
         return self.agent.act(self._narrowed(batch))
 
     def probabilities(self, batch: Decisions) -> Floats:
-        """(N, actions) what the other player says of these moves."""
+        """(N, actions) what the other player says there."""
         need_probabilities(self.agent)
         agent: Any = self.agent
         found: Floats = agent.probabilities(self._narrowed(batch))
@@ -176,10 +180,9 @@ class Follower:
 
     def _narrowed(self, batch: Decisions) -> Decisions:
         s = asked(batch)
-        follows = self.maxim.follows(s) & self.maxim.within(s)
-        bound = self.maxim.open_to(s) & ~self.maxim.free(s)
+        bound = (self.maxim.open_to(s) & ~self.maxim.free(s))[:, None] & self.maxim.within(s)
         allowed = np.ones(batch.mask.shape, np.bool_)
-        allowed[:, :PASS] = (follows == self.follow) | ~bound[:, None]
+        allowed[:, :PASS] = (self.maxim.follows(s) == self.follow) | ~bound
         return dataclasses.replace(batch, mask=(batch.mask * allowed).astype(batch.mask.dtype))
 
 
@@ -277,6 +280,7 @@ class Answer:
     rates: dict[str, Estimate]  # the others, on the same decisions
     differences: dict[str, Estimate]  # the player less each of the others
     unless: str  # where it is to be followed less often; "" where nothing is said
+    free: int  # decisions there in which it could be followed and could be broken
     split: Estimate  # the rate there, less the rate elsewhere
 
     def compared(self, other: str) -> str:
@@ -291,7 +295,7 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            **{name: getattr(self, name) for name in ("maxim", "text", "count", "unless", "knows_when")},
+            **{name: getattr(self, name) for name in ("maxim", "text", "count", "unless", "free", "knows_when")},
             "rate": self.rate.to_dict(),
             "rates": {name: one.to_dict() for name, one in self.rates.items()},
             "differences": {name: one.to_dict() for name, one in self.differences.items()},
@@ -330,10 +334,7 @@ def follows(
         raise ValueError(f"maxims speak of partners, and {rules.title} has none")
     s = situation(moments)
     rows = np.arange(len(moments))
-    own = np.zeros((len(moments), rules.num_actions))
-    for seat, agent in enumerate(record.table):
-        mine = np.flatnonzero(moments.seat == seat)
-        own[mine] = answers(moments.position, agent, mine, moments.hand()[mine])[0]
+    own = by_seat(moments.position, record.table, rows, moments.hand())[0]
     said = {name: answers(moments.position, model, rows, moments.hand())[0] for name, model in others.items()}
     return [_answer(_taught(name), s, own, said, moments.deal, least) for name in taught]
 
@@ -366,6 +367,7 @@ def _answer(maxim: Maxim, s: Situation, own: Floats, said: Mapping[str, Floats],
             for name, play in said.items()
         },
         unless=maxim.unless_text,
+        free=int(free.sum()),
         split=split,
     )
 
@@ -403,6 +405,7 @@ class Maxims:
     worths: list[Worth]
     players: tuple[str, ...]  # by seat, of the deals that were looked at; none where nobody was asked for
     answers: list[Answer]
+    least: int = LEAST  # decisions below which there is no rate
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -411,28 +414,10 @@ class Maxims:
             "boards": self.boards,
             "base": self.base,
             "players": list(self.players),
+            "least": self.least,
             "worths": [one.to_dict() for one in self.worths],
             "answers": [one.to_dict() for one in self.answers],
         }
-
-    def rows(self) -> list[dict[str, str]]:
-        """The maxims in words: one dictionary each, with the same keys."""
-        answers_ = {one.maxim: one for one in self.answers}
-        names = list(dict.fromkeys(name for one in self.answers for name in one.rates))
-        out = []
-        for one in self.worths:
-            words = {"maxim": one.text, "kept": f"{one.kept}", "left": f"{one.left}"}
-            told = answers_.pop(one.maxim, None) if one.taught else None
-            out.append(words | _words(told, names))
-        return out + [{"maxim": one.text, "kept": "–", "left": "–"} | _words(one, names) for one in answers_.values()]
-
-
-def _words(told: Answer | None, names: Sequence[str]) -> dict[str, str]:
-    if told is None:
-        return {"rate": "–", **{f"against {name}": "–" for name in names}, "unless": ""}
-    against = {f"against {name}": f"{told.compared(name)} {told.differences[name]}" for name in names}
-    unless = f"{told.unless}: {told.knows_when}" if told.unless else ""
-    return {"rate": f"{told.rate}", **against, "unless": unless}
 
 
 def maxims(
@@ -463,4 +448,4 @@ def maxims(
     found = worths(game, boards, seed, base=base, taught=taught, weights=weights, progress=progress)
     told = [] if record is None else follows(record, others or {"uniform": "uniform"}, taught=taught, least=least)
     players = () if record is None else tuple(agent.name for agent in record.table)
-    return Maxims(game, boards, make_agent(base, game).name, found, players, told)
+    return Maxims(game, boards, make_agent(base, game).name, found, players, told, least)

@@ -31,7 +31,7 @@ figure { margin: 1rem 0; } figcaption { font-size: .85rem; color: #444; max-widt
 svg, img { max-width: 100%; height: auto; }
 @media print { h2 { break-after: avoid; } figure, tr { break-inside: avoid; } }
 """
-_FIGURE = re.compile(r"[×+\-−]?[\d,]+(\.\d+)?( ?%|\*)?( .*\]\*?)?$")
+_FIGURE = re.compile(r"[×+\-−]?[\d,]+(\.\d+)?(e[+\-]\d+)?( ?%)?( \[.*\]| ±[\d.]+)?\*?( natural)?$")
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from domino_env.rules import Rules, get_rules
 from experiments.evaluate import Player
 from experiments.signaling import listening
 from experiments.signaling.record import Moments
+from experiments.tournament import networks
 
 INNOCENT = "planted:strength=0"  # lays heavy tiles first, softly, and looks at no other seat
 FLOOR = 0.02  # of players whose moves are certain, where they may be wrong or are compared
@@ -277,6 +278,12 @@ def without_opponents(twins: dict[str, Sitter]) -> Sitter:
     return twins.get("opponents", twins["all"])
 
 
+def deaf_to_mover(twins: dict[str, Sitter]) -> dict[int, Any]:
+    """Who does not read the mover, by place of who answers, clockwise from the mover: what `conventions` asks for."""
+    opponent, partner = without_opponents(twins).agent, without_partner(twins).agent
+    return {1: opponent, 2: partner, 3: opponent}
+
+
 def tiles_for(rules: Rules, every: bool = False) -> tuple[int, ...]:
     """Tiles on the line before the decisions that are measured: where beliefs are exact and cost little.
 
@@ -292,6 +299,23 @@ def tiles_for(rules: Rules, every: bool = False) -> tuple[int, ...]:
 def others(player: Sitter, pool: Iterable[Sitter]) -> list[Sitter]:
     """The fixed opponents but for the player itself, against whom a match says nothing."""
     return [one for one in pool if one.side != player.side]
+
+
+def each_once(players: Iterable[str], what: str = "training", why: str = "or its spread looks too small") -> None:
+    """Refuse a player that stands twice, be it by another path to its run or as a copy of its network.
+
+    Raises:
+        ValueError: one does; `what` they are and `why` that is wrong go into its line.
+    """
+    known = dict[str, str]()
+    for name in players:
+        key = name
+        for part, digest in networks([name]).items():
+            key = re.sub(rf"(^|(?<=model=)|(?<=critic=)){re.escape(part)}(?=,|$)", digest, key)
+        if key in known:
+            both = name if known[key] == name else f"{known[key]} and {name} are one"
+            raise ValueError(f"each {what} counts once, {why}; twice: {both}")
+        known[key] = name
 
 
 def split(words: Sequence[str]) -> list[str]:

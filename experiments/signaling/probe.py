@@ -44,6 +44,7 @@ from experiments.signaling.decoding import (
     Bin,
     Gain,
     answers_of,
+    by_the_rules,
     check_place,
     draw_reliability,
     forecast,
@@ -177,7 +178,7 @@ def probe(
     models = None if table is None else models_of(table, rules)
     learning = Learning() if learning is None else learning
     seen, seat = moments.seen_by(0), (moments.seat + of) % rules.seats
-    q = by_the_rules(seen, seat, target, progress)
+    q = rules_forecast(seen, seat, target, progress)
     y = answers_of(moments.hand(of), target)
     still, past = still_features(seen, q), past_features(seen)
     part = parts_of(moments.deal, seed)
@@ -186,7 +187,7 @@ def probe(
     blind, _ = _learned(still, past[others], q, y, part, learning, seed)
 
     test = np.flatnonzero(part == 2)
-    deal, by_rules, by_probe, by_blind = moments.deal[test], *(_bits(one[test], y[test]) for one in (q, p, blind))
+    deal, by_rules, by_probe, by_blind = moments.deal[test], *(_bits(q, one, y)[test] for one in (q, p, blind))
     row, suit = np.nonzero(_open(q[test]))
     deals = [len(np.unique(moments.deal[part == one])) for one in range(len(_PARTS))]
     found = Probe(
@@ -229,16 +230,14 @@ def check_deals(deals: int) -> None:
 # -- what it is given -------------------------------------------------------------------------------------------------
 
 
-def by_the_rules(seen: Position, seat: Ints, target: str, progress: Callable[[int, int], None] | None = None) -> Floats:
-    """P(yes) by the rules alone, of each suit: (N, 7) of N positions and the seat of each whose hand it is about."""
+def rules_forecast(
+    seen: Position, seat: Ints, target: str, progress: Callable[[int, int], None] | None = None
+) -> Floats:
+    """P(yes) by the rules alone, of each suit, as of `by_the_rules`: (N, 7), some rows at a time."""
     out = np.empty((len(seen), NUM_SUITS))
     for begin in range(0, len(seen), _ROWS):
         rows = np.arange(begin, min(begin + _ROWS, len(seen)))
-        belief, here = RulesBelief(seen.take(rows)), np.arange(len(rows))
-        if target == "holds":
-            out[rows] = belief.holds()[here, seat[rows]]
-        else:
-            out[rows] = belief.marginals()[here, seat[rows]][:, DOUBLES]
+        out[rows] = by_the_rules(RulesBelief(seen.take(rows)), seat[rows], target)
         if progress is not None:
             progress(begin + len(rows), len(seen))
     return out
@@ -414,10 +413,13 @@ def _logit(q: Floats) -> Floats:
     return np.log(inside) - np.log1p(-inside)
 
 
-def _bits(p: Floats, y: Ints) -> Floats:
-    """log2 of the probability of what is so: (M, 7)."""
-    with np.errstate(divide="ignore"):
-        return np.where(_open(p), np.log2(np.where(y == 1, p, 1 - p)), 0)
+def _bits(q: Floats, p: Floats, y: Ints) -> Floats:
+    """log2 of the probability of what is so: (M, 7), of a forecast p where the rules' q leaves it open, else 0.
+
+    Who was sure of what is not so has lost bits, but not all there are: nothing is surer than `_CERTAIN`.
+    """
+    p = p.clip(_CERTAIN, 1 - _CERTAIN)
+    return np.where(_open(q), np.log2(np.where(y == 1, p, 1 - p)), 0)
 
 
 def _drawn(deal: npt.NDArray[Any], at_most: int, seed: int) -> Ints:

@@ -150,7 +150,7 @@ def play(
         deals: how many, numbers start .. start + deals - 1 of the seed.
         tiles: decisions with so many tiles on the line are noted; None: all.
         each: at most so many decisions of a deal, drawn among those of `tiles`; None: all.
-        progress: called with (deals played, deals).
+        progress: called with (deals played, deals), by the tiles that were laid of those of a batch.
 
     Raises:
         ValueError: players or rules that cannot be, or numbers out of range.
@@ -165,11 +165,14 @@ def play(
     points, turns = np.zeros((deals, game.seats)), 0
     for begin in range(0, deals, _BATCH):
         count = min(_BATCH, deals - begin)
-        part, points[begin : begin + count], taken = _play(table, game, seed, start + begin, count, tiles)
+
+        def show(done: float, begin: int = begin) -> None:
+            if progress is not None:
+                progress(begin + int(done), deals)
+
+        part, points[begin : begin + count], taken = _play(table, game, seed, start + begin, count, tiles, show)
         parts.append(part)
         turns += taken
-        if progress is not None:
-            progress(begin + count, deals)
     moments = joined(parts)
     if each is not None and len(moments):
         draw = np.random.default_rng([seed, 5]).random(len(moments))
@@ -180,7 +183,13 @@ def play(
 
 
 def _play(
-    table: tuple[Agent, ...], game: Rules, seed: int, start: int, count: int, tiles: Collection[int] | None
+    table: tuple[Agent, ...],
+    game: Rules,
+    seed: int,
+    start: int,
+    count: int,
+    tiles: Collection[int] | None,
+    show: Callable[[float], None],
 ) -> tuple[Moments, npt.NDArray[np.float64], int]:
     """Play deals start .. start + count - 1; their decisions, their rewards, and the number of turns."""
     engine: Any = make_engine(game, count, seed=0)
@@ -223,6 +232,8 @@ def _play(
             live = live[~done]
             if len(live):
                 engine = engine.take(~done)
+        left = int(np.bitwise_count(engine.hands()).sum()) if len(live) else 0
+        show(count - left / (game.seats * game.hand_size))
     moments = joined([Moments(*part) for part in parts])
     return moments.take(np.lexsort([moments.ply, moments.deal])), points, turns
 

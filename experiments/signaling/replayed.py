@@ -87,4 +87,5 @@ def replayed(deals: Sequence[Deal], *, tiles: Collection[int] | None = None, sta
         engine.step(actions, autoreset=False)
     if not parts:
         raise ValueError("the deals have no moves: what was played stands behind the hands")
-    return joined(parts)
+    found = joined(parts)
+    return found.take(np.lexsort([found.ply, found.deal]))

@@ -26,7 +26,8 @@ import numpy as np
 from agents.base import folder_of
 from agents.search.asking import answers
 from domino_env.rules import Rules
-from experiments.files import write_whole
+from domino_env.tiles import DOUBLES_MASK, SUIT_MASK
+from experiments.files import read_record, write_whole
 from experiments.signaling import examples, ladder, sheets
 from experiments.signaling.consistency import agreement, consistency
 from experiments.signaling.conventions import ADDED, CHEAP, Conventions, conventions, costs
@@ -35,7 +36,7 @@ from experiments.signaling.decoding import Decoding, decode
 from experiments.signaling.ends import free_channel
 from experiments.signaling.information import PLACES, SEATS, Information, distances, measure
 from experiments.signaling.listening import Listening, changes, listening
-from experiments.signaling.matches import Matches, Show, said
+from experiments.signaling.matches import Damaged, Matches, Show, said
 from experiments.signaling.page import Part, Picture, Sheet, drawn, page, raster
 from experiments.signaling.players import (
     WORLDS,
@@ -44,13 +45,15 @@ from experiments.signaling.players import (
     Seats,
     Sitter,
     blind,
+    deaf_to_mover,
+    each_once,
     others,
     tiles_for,
     without_opponents,
     without_partner,
 )
 from experiments.signaling.record import Moments, play
-from experiments.signaling.statistics import DRAWS, NOTHING, Estimate, clustered, over_units, plot
+from experiments.signaling.statistics import DRAWS, ESS, NOTHING, Estimate, clustered, held, over_units, plot
 from experiments.signaling.validity import TILES as CONTROLLED, validity
 from experiments.signaling.value import square
 from experiments.signaling.worth import BOARDS, worth
@@ -79,10 +82,12 @@ class Sizes:
         for name, value in vars(self).items():
             if value < 2:
                 raise ValueError(f"{name}={value!r} must be at least 2")
+        if self.deals > self.more:
+            raise ValueError(f"deals={self.deals!r} must be at most more={self.more!r}: they are the first of these")
 
 
 USUAL = Sizes()
-QUICK = Sizes(deals=10, more=30, least=40, boards=1000, controls=60, apart=6, draws=1000, worth=200, worlds=100)
+QUICK = Sizes(deals=10, more=30, least=40, boards=1000, controls=120, apart=6, draws=1000, worth=200, worlds=100)
 
 _TITLES: dict[str, tuple[str, str]] = {
     "scoreboard": (
@@ -187,19 +192,32 @@ def _clean(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def check_once(players: Sequence[str]) -> None:
-    """Refuse a player that stands twice, by a ValueError."""
-    if twice := [name for name in players if list(players).count(name) > 1]:
-        raise ValueError(f"each run counts once, or its spread looks smaller than it is; twice: {twice[0]}")
+def claim(folder: str | Path) -> None:
+    """See that a folder holds nothing but a report, or the matches of one that was interrupted; or is not there.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    place = Path(folder)
+    left = {".part", ".trial"}  # of a process that was killed
+    names = {one.name for one in place.iterdir() if one.suffix not in left} if place.is_dir() else set[str]()
+    if names <= {"matches"}:
+        return
+    try:
+        read_record(place / FILES[1], KIND, VERSION)
+    except (ValueError, OSError):
+        raise ValueError(f"{place} is not empty and holds no report on signals; write elsewhere by --out") from None
 
 
 def ready(folder: str | Path) -> Path:
     """Make a folder, and see that files can be written there.
 
     Raises:
-        OSError: they cannot.
+        ValueError: it is a file; OSError: they cannot.
     """
     place = Path(folder)
+    if place.is_file():
+        raise ValueError(f"{place} is a file; a folder is wanted")
     place.mkdir(parents=True, exist_ok=True)
     trial = place / f".{os.getpid()}.trial"
     try:
@@ -226,23 +244,26 @@ class _Steps:
     """Progress over parts that take very different times."""
 
     def __init__(self, weights: dict[str, float], show: Show | None) -> None:
-        self.weights, self.show, self.before = weights, show, 0.0
+        self.weights, self.show, self.before, self.shown = weights, show, 0.0, 0
         self.total = round(1000 * sum(weights.values()))
 
     def of(self, name: str, part: float = 0.0, share: float = 1.0) -> Show:
         """Progress of a share of a step, that begins where `part` of it is done."""
 
         def show(done: int, total: int) -> None:
-            if self.show is not None:
-                now = self.before + self.weights[name] * (part + share * done / max(total, 1))
-                self.show(min(round(1000 * now), self.total), self.total)
+            self._to(self.before + self.weights[name] * (part + share * done / max(total, 1)))
 
         return show
 
     def done(self, name: str) -> None:
         self.before += self.weights[name]
+        self._to(self.before)
+
+    def _to(self, now: float) -> None:
+        """Never back: what a part does out of its order stands still."""
+        self.shown = max(self.shown, min(round(1000 * now), self.total))
         if self.show is not None:
-            self.show(round(1000 * self.before), self.total)
+            self.show(self.shown, self.total)
 
 
 class _Work:
@@ -344,10 +365,12 @@ def report(
         progress: called with (done, all), in no unit.
 
     Raises:
-        ValueError: a player that cannot be had, does not play the game, or has no probabilities, or stands twice.
+        ValueError: a player that cannot be had, does not play the game, or has no probabilities, or stands twice, be it
+            as an opponent; a file in the folder that is no match (`Damaged`).
         AgentError: a player failed.
     """
-    check_once(players)
+    each_once(players)
+    each_once(pool, "opponent", "for all count alike")
     begun = time.monotonic()
     kept = None if folder is None else Path(folder)
     work = _Work(Seats(game, greedy), players, reference, sizes, seed, pool, kept, progress)
@@ -361,6 +384,8 @@ def report(
         title, about = _TITLES[name]
         try:
             done[name] = Part(name, title, about, **make(work))
+        except Damaged:
+            raise
         except ValueError as error:
             done[name] = Part(name, title, about, missing=_line(error))
         work.steps.done(name)
@@ -387,12 +412,12 @@ _HEADER = (
 
 def _header(work: _Work) -> dict[str, Any]:
     info, game = work.information, work.game
-    ess = None if info is None or np.isinf(info.ess).all() else float(info.ess.min())
+    exact = info is None or bool(np.isinf(info.ess).all())
     try:
         version = importlib.metadata.version("domino-lab")
     except importlib.metadata.PackageNotFoundError:
         version = "from source"
-    names = [one.name for one in work.players] + [work.reference.name] + [one.name for one in work.twins.values()]
+    names = [one.name for one in (*work.players, *work.twins.values(), *work.pool)] + [work.reference.name]
     plain = json.dumps(dataclasses.asdict(game), sort_keys=True, default=str)
     return {
         "player": work.player.name,
@@ -412,8 +437,9 @@ def _header(work: _Work) -> dict[str, Any]:
         "pool": [one.name for one in work.pool],
         "tiles": list(work.tiles),
         "decisions": len(work.moments),
-        "beliefs": "exact" if ess is None else "exact late in a deal, sampled before",
-        "least_ess": ess,
+        "beliefs": "exact" if exact else "exact late in a deal, sampled before",
+        "least_ess": None if info is None else info.least_ess,
+        "left_out": {} if info is None else info.left_out,
         "networks": networks(names),
         "version": version,
     }
@@ -421,7 +447,7 @@ def _header(work: _Work) -> dict[str, Any]:
 
 def _header_sheet(header: dict[str, Any]) -> Sheet:
     sizes = header["sizes"]
-    ess, judge = header["least_ess"], header["judge"]
+    ess, judge, left = header["least_ess"], header["judge"], sheets.left_out(header["left_out"])
     prices = f"none: {header['no_judge']}" if judge is None else f"the critic {judge['critic']}, {judge['why']}"
     rows = [
         ("player", header["player"]),
@@ -440,6 +466,9 @@ def _header_sheet(header: dict[str, Any]) -> Sheet:
         *((f"network {name}", f"sha256 {digest[:16]}…") for name, digest in header["networks"].items()),
         ("version", f"domino-lab {header['version']}"),
     ]
+    if left:
+        place = [name for name, _ in rows].index("beliefs") + 1
+        rows.insert(place, ("without a figure", f"{left}: their beliefs are worth fewer than {ESS:g} worlds"))
     if header["others"]:
         rows.insert(1, ("also, in cross-play", ", ".join(header["others"])))
     return Sheet("", ("", ""), rows)
@@ -461,6 +490,8 @@ def _scoreboard(work: _Work) -> Made:
         ("turns without one, passes among them", f"{facts['forced']:.1%}"),
     ]
     notes = ["against itself a player wins 0 by symmetry"]
+    if any(one.side == work.player.side for one in work.pool):
+        notes[0] += f", so {work.player.name} is left out of its own opponents"
     if work.no_twin:
         notes.append(f"whether its moves are those of its deaf twin cannot be asked: {work.no_twin}")
     else:
@@ -560,8 +591,7 @@ def _listening(work: _Work) -> Made:
         ax = figure.subplots()
         for who, one in found.items():
             some = {tiles: value for tiles, value in one.by_tiles.items() if value.units >= _SHOWN}
-            label = {"all": "all others", "partner": "the partner", "opponents": "the opponents"}.get(who, who)
-            plot(ax, np.array(list(some)), list(some.values()), f"without hearing {label}")
+            plot(ax, np.array(list(some)), list(some.values()), f"without hearing {sheets.UNHEARD[who]}")
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xlabel("tiles on the line")
         ax.set_ylabel("Listen, bits a decision")
@@ -622,7 +652,9 @@ def _decoding(work: _Work) -> Made:
 
 
 def _conventions(work: _Work) -> Made:
-    deaf = work.twins["all"].agent if work.twins else None
+    if work.judge is not None:
+        work.price(work.record.moments)  # prices are the first part of the time
+    deaf = deaf_to_mover(work.twins) if work.twins else None
     points, no_points = None, work.no_twin
     if work.twins:
         try:
@@ -632,6 +664,8 @@ def _conventions(work: _Work) -> Made:
                 work.sizes.worth, work.seed, least=work.sizes.least, folder=work.matches.folder,
                 progress=work.steps.of("conventions", 0.1, 0.2),
             )  # fmt: skip
+        except Damaged:
+            raise
         except ValueError as error:
             no_points = _line(error)
     work.table = found = conventions(
@@ -654,10 +688,13 @@ def _conventions(work: _Work) -> Made:
     pictures.append(drawn(words, (9.5, 7.5), lambda figure: draw(figure, told)))
     notes = []
     if found.examples:
-        texts = "; ".join(f"seat_{one.seat} lays {one.move}, {one.gap:+.2f} bits" for one in found.examples)
+        texts = "; ".join(
+            f"deal {one.number}, ply {one.ply}: seat_{one.seat} lays {one.move}, {one.gap:+.2f} bits"
+            for one in found.examples
+        )
         pictures.append(_example_picture(f"the moves that added most to G, one a deal: {texts}", found.examples))
     else:
-        notes.append("no example: no move told more than the reference's would have")
+        notes.append(f"no example: {examples.NONE}")
     if deaf is None:
         notes.append(f"nobody's listening is known, and verdicts that hang on it stay open: {work.no_twin}")
     if points is None and work.twins:
@@ -730,6 +767,11 @@ def _alike(work: _Work, share: float) -> Made:
             f"no lifts over the reference: trainings have different ones ({', '.join(dict.fromkeys(by))}); give one "
             "for all by --reference"
         )
+    if (cases := held(len(names))) and not all(math.isnan(one.mean.low) for one in found):
+        notes.append(
+            f"{len(names)} trainings: the interval of the mean over pairs is too narrow; of 100 such about {cases[1]} "
+            "hold the truth"
+        )
     data: dict[str, Any] = {one.figure: one.to_dict() for one in found}
     data |= {"deals": work.sizes.more, "references": dict(zip(names, by))}
     pictures = []
@@ -752,9 +794,13 @@ def _cross_play(work: _Work) -> Made:
     if count < 2:
         raise ValueError(f"one training given, and others are compared with it; points need three or more: {run}")
     share = _TABLE * (count - 1) / work.steps.weights["cross_play"]
-    if count == 2:
+    pool = [one for one in work.pool if one.side not in [training.side for training in work.players]]
+    lacks = f"points and distances of trainings need three or more: {run}" if count == 2 else ""
+    if not pool and not lacks:
+        lacks = "points and distances of trainings need opponents that are none of them: --pool PLAYER,…"
+    if lacks:
         made = _alike(work, share)
-        made["notes"].append(f"points and distances of trainings need three or more: {run}")
+        made["notes"].append(lacks)
         return made
     try:
         made = _alike(work, share)
@@ -762,16 +808,21 @@ def _cross_play(work: _Work) -> Made:
         made = {"data": {"same_meaning": None}, "sheets": [], "pictures": []}
         made["notes"] = [f"whether their moves say the same is not known: {_line(error)}"]
     found = cross_play(
-        [one.side for one in work.players], [one.side for one in work.pool], work.game, work.sizes.boards,
+        [one.side for one in work.players], [one.side for one in pool], work.game, work.sizes.boards,
         work.seed, distances=apart(work.seats, work.players, work.sizes.apart, work.seed),
         folder=work.matches.folder, draws=work.sizes.draws,
-        progress=work.steps.of("cross_play", share, 0.4 * (1 - share)),
+        progress=work.steps.of("cross_play", share, 1 - share),
     )  # fmt: skip
+    first, *rest = sheets.of_cross_play(found)
+    notes = [*first.notes, *made["notes"]]  # those of all of it, where the JSON has them, too
+    if len(pool) < len(work.pool):
+        left = ", ".join(one.name for one in work.pool if one not in pool)
+        notes.append(f"trainings are no opponents of themselves: the pool is without {left}")
     return {
         "data": found.to_dict() | made["data"],
-        "sheets": [*sheets.of_cross_play(found), *made["sheets"]],
+        "sheets": [dataclasses.replace(first, notes=()), *rest, *made["sheets"]],
         "pictures": [crossed(found), *made["pictures"]],
-        "notes": made["notes"],
+        "notes": notes,
     }
 
 
@@ -802,7 +853,7 @@ def _controls(work: _Work) -> Made:
     found = validity(game, deals=work.sizes.controls, seed=work.seed, tiles=CONTROLLED, whole=False, progress=show)
     notes = [] if whole else [f"controls are of the measures, not of the player; they are played in {found.rules}"]
     data: dict[str, Any] = found.to_dict()
-    if not found.holds:
+    if found.fails:
         notes.append("a control does not hold: with few deals that may be chance; domino signal e0 takes more of them")
     if work.decoded is not None and "true" in work.decoded.hands:
         one = work.decoded.hands["true"]
@@ -814,7 +865,7 @@ def _controls(work: _Work) -> Made:
     if work.twins and work.player.network is not None:
         notes.append(
             f"the deaf twin is the network as it plays in {work.player.network.deafness:.0%} of the seats of its "
-            "training, so it is in its distribution; part 2 shows that it plays well"
+            "training, so it is in its distribution; part 2 shows how well it plays"
         )
     else:
         notes.append(f"there is no mask to check: {work.no_twin or 'the player is no network'}")
@@ -839,7 +890,8 @@ def _channel(work: _Work) -> Made:
     own = free_channel(
         work.record, floor=work.player.reading_floor, progress=work.steps.of("channel", 0, 0.5), **options
     )
-    other = free_channel(plain, progress=work.steps.of("channel", 0.5, 0.5), **options)
+    floor = Sitter(work.reference.name, work.reference.model).reading_floor
+    other = free_channel(plain, floor=floor, progress=work.steps.of("channel", 0.5, 0.5), **options)
     return {"data": {"player": own.to_dict(), "reference": other.to_dict()}, "sheets": sheets.of_channel(own, other)}
 
 
@@ -869,10 +921,14 @@ def _decisions(work: _Work) -> list[dict[str, Any]]:
 
 def states(moments: Moments) -> list[str]:
     """What the rules need to know of each position, as a hash: tiles on the line, ends, sizes, passes, whose turn, who
-    led. Decisions of one hash differ only by what was chosen on the way."""
+    led; where struck hands are dealt again, how many doubles and tiles of each suit each seat laid, too, for it cannot
+    hold as many more as would have struck its hand. Decisions of one hash differ only by what was chosen on the way."""
     position = moments.position
     laid = np.bitwise_or.reduce(position.played, axis=1)
     ends = np.sort(position.ends, axis=1)
     parts = [laid[:, None], ends, position.sizes, position.voids, position.to_move[:, None], position.leader[:, None]]
+    if position.rules.redeal:
+        kinds = np.append(SUIT_MASK, np.uint32(DOUBLES_MASK))
+        parts.append(np.bitwise_count(position.played[:, :, None] & kinds).reshape(len(moments), -1))
     whole = np.concatenate([np.asarray(part, np.int64) for part in parts], axis=1)
     return [hashlib.sha256(row.tobytes()).hexdigest()[:16] for row in whole]

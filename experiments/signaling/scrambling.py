@@ -1,9 +1,9 @@
 """What a message is worth, by spoiling it: a speaker whose moves are now and then replaced by others as good.
 
-With probability e a move is replaced by one that a judge who hears nobody holds to be as good, drawn alike among all
-that are. The play stays nearly as strong, what it tells goes. How fast the team loses points, dJ/de, is the price of
-the lost message and of what strength was lost after all. Spoiling the same speaker beside a partner that does not
-listen costs the latter alone: the difference of the two slopes is what the message was worth to the partner.
+With probability e a move is replaced by one that a judge who hears nobody holds to be as good as itself, drawn alike
+among all that are. The play stays nearly as strong, what it tells goes. How fast the team loses points, dJ/de, is the
+price of the lost message and of what strength was lost after all. Spoiling the same speaker beside a partner that does
+not listen costs the latter alone: the difference of the two slopes is what the message was worth to the partner.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Scrambled:
         Args:
             agent: whose moves; with share 0 it plays exactly as by itself, with the same chance.
             share: probability that a move is replaced.
-            within: a move may come in whose value is at most so much below the best one's; in units of `values`. With
-                infinity and share 1 this is the uniform player.
+            within: a move may come in whose value is at most so far from that of the agent's own, above or below it; in
+                units of `values`. With infinity and share 1 this is the uniform player.
             values: of the actions, from what the judge may hear; a `needs_history` of it is kept to.
             name: None: made of the others, of `values` by its `name`.
 
@@ -80,7 +80,7 @@ class Scrambled:
             return own
         if batch.rng is None:
             raise ValueError("a scrambled player needs batch.rng")
-        good = self.good(batch)
+        good = self.good(batch, own)
         rng = _chance(batch.rng)
         replaced = rng.random(len(batch)) < self.share
         count = np.cumsum(good, axis=1)
@@ -92,22 +92,44 @@ class Scrambled:
         self.counts["changed"] += int((answer != own).sum())
         return answer
 
-    def good(self, batch: Decisions) -> npt.NDArray[np.bool_]:
-        """(N, actions) the moves that may come in; at least one a row."""
+    def good(self, batch: Decisions, own: Ints) -> npt.NDArray[np.bool_]:
+        """The moves that may come in.
+
+        Args:
+            own: (N,) the agent's moves, legal.
+        Returns:
+            (N, actions), the own move always among them.
+        """
+        return _near(self._worth(batch), own, self.within)
+
+    def _worth(self, batch: Decisions) -> Floats:
+        """(N, actions) values of the legal moves; nan for others."""
         legal = batch.mask != 0
         worth = np.asarray(self.values(batch), np.float64)
         if worth.shape != legal.shape:
             raise ValueError(f"values of these decisions are {legal.shape}, not {worth.shape}")
         if not (worth[legal] < math.inf).all():
             raise ValueError("values of legal actions are numbers below infinity")
-        worth = np.where(legal, worth, -math.inf)
-        return legal & (worth >= worth.max(axis=1, keepdims=True) - self.within)
+        return np.where(legal, worth, math.nan)
 
     def _probabilities(self, batch: Decisions) -> Floats:
-        """(N, actions) float64: those of the agent, and with the share those of the draw."""
+        """(N, actions) float64: those of the agent, and with the share those of the draws beside each of its moves."""
         own = np.asarray(cast(Any, self.agent).probabilities(batch), np.float64)
-        good = self.good(batch).astype(np.float64)
-        return (1 - self.share) * own + self.share * good / good.sum(axis=1, keepdims=True)
+        worth, drawn = self._worth(batch), np.zeros_like(own)
+        for move in np.flatnonzero(own.any(axis=0)):  # a table of (N, moves, moves) would be too large
+            rows = np.flatnonzero(own[:, move] > 0)
+            good = _near(worth[rows], np.full(len(rows), move), self.within)
+            drawn[rows] += own[rows, move, None] * good / good.sum(axis=1, keepdims=True)
+        return (1 - self.share) * own + self.share * drawn
+
+
+def _near(worth: Floats, own: Ints, within: float) -> npt.NDArray[np.bool_]:
+    """(N, actions) moves whose value is near that of the own one, or just as infinite; the own one always."""
+    mine = np.take_along_axis(worth, own[:, None], axis=1)
+    with np.errstate(invalid="ignore"):
+        near = (np.abs(worth - mine) <= within) | (worth == mine)
+    np.put_along_axis(near, own[:, None], True, axis=1)
+    return near
 
 
 class Preferences:
@@ -136,7 +158,7 @@ class Dose:
 
     share: float
     asked: int  # decisions of the speaker
-    open: int  # those where two moves or more are good; not counted at share 0
+    open: int  # those where another move is as good as the speaker's; not counted at share 0
     changed: int  # those where another move was played than the speaker's
 
     def to_dict(self) -> dict[str, float | int]:

@@ -28,12 +28,18 @@ from experiments.signaling.worth import Worths
 if TYPE_CHECKING:
     from experiments.signaling.probe import Probe  # it needs torch
 
+UNHEARD = {"all": "all others", "partner": "the partner", "opponents": "the opponents"}  # by a deaf twin
 _LINKS = 15  # that are shown though they may be chance
 _BITS = ", bits a decision (95 % over deals)"
 _STEP = {"rules": "rules", "uniform": "legal moves", "reference": "reference", "true": "own way", "left": "unknown yet"}
 _OPEN_NOTE = (
     "open: what would decide was not measured, for want of decisions, of a deaf twin, or, where the kind hangs on the "
     "mover's hand, since nobody can close its ears to what it cannot see, so that it has no points"
+)
+_INFLUENCE_NOTES = (
+    "the total is not the sum of the other two, nor is it communication: it is large where nobody listens",
+    "without hearing all others: a move is charged with all that others told the listener, too; what is its own shows "
+    "without hearing the mover alone",
 )
 _NOISE_NOTE = "noise may be want of data: an interval that covers 0 counts as nothing found"
 
@@ -57,7 +63,9 @@ def bare(one: Estimate) -> str:
 
 def percent(one: Estimate) -> str:
     """An estimate of a share."""
-    return NONE if math.isnan(one.mean) else f"{one.mean:.1%} [{one.low:.1%}, {one.high:.1%}]"
+    if math.isnan(one.low):
+        return NONE if math.isnan(one.mean) else f"{one.mean:.1%}"
+    return f"{one.mean:.1%} [{one.low:.1%}, {one.high:.1%}]"
 
 
 def of_validity(found: Validity) -> list[Sheet]:
@@ -67,12 +75,17 @@ def of_validity(found: Validity) -> list[Sheet]:
             one.name,
             f"{one.estimate.mean:.3g}" if one.estimate.error == 0 else str(one.estimate),
             one.expected,
-            "yes" if one.holds else "NO",
+            {True: "yes", False: "NO", None: "open"}[one.holds],
         )
         for one in found.controls
     ]
     title = f"controls, {found.rules}, {found.deals:,} deals of each table"
-    return [Sheet(title, ("control", "found (95 %)", "has to be", "holds"), rows)]
+    notes = []
+    if found.open:
+        notes.append(
+            f"open: {found.deals:,} deals of each table are too few to decide; domino signal e0 --deals 300 takes more"
+        )
+    return [Sheet(title, ("control", "found (95 %)", "has to be", "holds"), rows, notes)]
 
 
 def of_ladders(found: Sequence[Ladder]) -> list[Sheet]:
@@ -92,6 +105,12 @@ def of_ladders(found: Sequence[Ladder]) -> list[Sheet]:
     return [Sheet("what is known of another hand, step by step, bits (± 95 % over deals)", head, rows)]
 
 
+def left_out(decisions: Mapping[str, int]) -> str:
+    """How many decisions have no figure, by observer; "" where all have one."""
+    some = (f"{count:,} decisions for the {SEATS.get(place, place)}" for place, count in decisions.items() if count)
+    return ", ".join(some)
+
+
 def of_information(found: Information) -> list[Sheet]:
     """What actions tell, to whom, and the secrecy."""
     rows = []
@@ -107,7 +126,10 @@ def of_information(found: Information) -> list[Sheet]:
             )
         )
     head = ("observer", "I", "random play", "reference", "ΔI", "I of what could be told", "G")
-    sheets = [Sheet(f"what a move tells of the mover's hand{_BITS}", head, rows)]
+    notes = []
+    if left := left_out(found.left_out):
+        notes.append(f"left out, for their beliefs are worth too few worlds: {left}")
+    sheets = [Sheet(f"what a move tells of the mover's hand{_BITS}", head, rows, notes)]
     if {1, 2, 3} <= set(found.places):
         deal = found.moments.deal
         against = {"left": "left opponent", "right": "right opponent", "opponents": "both, mean"}
@@ -118,18 +140,19 @@ def of_information(found: Information) -> list[Sheet]:
 
 def of_listening(found: Mapping[str, Listening]) -> list[Sheet]:
     """Change of policy and influence, by whom the twin does not hear."""
-    heard = {"all": "all others", "partner": "the partner", "opponents": "the opponents"}
     rows, parts = [], []
     for who, one in found.items():
-        rows.append((heard.get(who, who), one.deaf, bare(one.divergence), percent(one.variation), percent(one.flips)))
+        rows.append((UNHEARD[who], one.deaf, bare(one.divergence), percent(one.variation), percent(one.flips)))
         for place, influence in one.influence.items():
             figures = (influence.total, influence.physical, influence.informational)
-            parts.append((heard.get(who, who), SEATS[place], *map(bare, figures)))
+            parts.append((UNHEARD[who], SEATS[place], *map(bare, figures)))
     head = ("without hearing", "deaf twin", "Listen, bits", "total variation", "other likeliest move")
-    sheets = [Sheet("what changes in the play (95 % over deals)", head, rows)]
+    own = [UNHEARD[who] for who, one in found.items() if one.deaf == one.hearing]
+    notes = [f"it does not read {', '.join(own)}: without hearing them it is itself, so 0 is what it is"] if own else []
+    sheets = [Sheet("what changes in the play (95 % over deals)", head, rows, notes)]
     if parts:
         head = ("without hearing", "listener, from the mover", "total", "through the board", "through what it hears")
-        sheets.append(Sheet("what a move does to a later seat's play, bits a move", head, parts))
+        sheets.append(Sheet("what a move does to a later seat's play, bits a move", head, parts, _INFLUENCE_NOTES))
     return sheets
 
 
@@ -148,6 +171,8 @@ def of_decoding(found: Decoding) -> list[Sheet]:
     rows = []
     losses = ("loss by the rules", "loss by the reference", "loss as they play")
     for row in found.rows():
+        if row["target"] == "void" and "holds" in found.targets:  # its complement, and the same to the last digit
+            continue
         rows.append(
             (
                 row["target"],
@@ -161,6 +186,8 @@ def of_decoding(found: Decoding) -> list[Sheet]:
     who = {1: "left neighbour", 2: "partner", 3: "right neighbour"}[found.of]
     title = f"the hand of the {who}, {found.decisions:,} decisions of {found.deals:,} deals, bits, seven suits together"
     notes = [f"{found.left_out:,} decisions left out: their beliefs are worth too few worlds"] if found.left_out else []
+    if {"holds", "void"} <= set(found.targets):
+        notes.append("void is the complement of holds: all its figures are those of holds")
     if found.fell_back:
         notes.append(f"at {found.fell_back:,} decisions no deal explains the moves by the players' models")
     return [Sheet(title, head, rows, notes)]
@@ -175,16 +202,17 @@ def of_probe(found: Probe) -> list[Sheet]:
 
 
 def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
-    """Kinds of moves with their verdicts, and what they say; `brief`: by their names, for narrow places."""
-    rows, lifts = [], []
+    """Kinds of moves with their verdicts, and what they say; `brief`: by their names and without intervals, for narrow
+    places."""
+    rows, lifts, said = [], [], short if brief else half
     for row in found.table:
         text = row.kind.replace("_", " ") if brief else row.text
         reply = f"{MOVES[row.reply].text} ({row.rise.mean:+.1%})" if row.reply else NONE
         frequency = NONE if math.isnan(row.frequency.mean) else f"{row.frequency.mean:.0%}"
         figures = (row.told, row.excess, row.convention, row.partner, row.opponents)
-        heard = [short(one) for one in figures]
-        points = short(row.value) + ("*" if row.p < LEVEL else "")
-        rows.append((text, f"{row.count:,}", frequency, *heard, reply, short(row.price), points, row.verdict))
+        heard = [said(one) for one in figures]
+        points = said(row.value) + ("*" if row.p < LEVEL else "")
+        rows.append((text, f"{row.count:,}", frequency, *heard, reply, said(row.price), points, row.verdict))
         cells = []
         for cell in row.cells:
             mark = ("*" if cell.found else "") + (" natural" if cell.natural else "")
@@ -201,6 +229,8 @@ def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
         notes.append(_OPEN_NOTE)
     if any(row.verdict == NOISE for row in found.table):
         notes.append(_NOISE_NOTE)
+    if brief:
+        notes.append("verdicts rest on intervals: they are in --json, and on the page of domino signal report")
     title = f"kinds of moves, {found.decisions:,} decisions of {found.deals:,} deals, bits"
     words = [f"{one.name.replace('_', ' ')}: {one.text}" for one in MEANINGS]
     says = [
@@ -209,6 +239,7 @@ def of_conventions(found: Conventions, brief: bool = False) -> list[Sheet]:
     ]
     names = tuple(one.name.replace("_", " ") for one in MEANINGS)
     lift_title = "what they say of the mover's hand: how much likelier than by the rules alone"
+    title += "" if brief else " (± 95 %)"
     return [Sheet(title, head, rows, notes), Sheet(lift_title, ("kind of move", *names), lifts, says)]
 
 
@@ -267,17 +298,19 @@ def of_cross_play(found: CrossPlay) -> list[Sheet]:
     for one in found.methods:
         rows.append((f"{one.name}: middle half of all pairs", f"{one.middle:+.3f}"))
         rows.append((f"{one.name}: worst as a partner, {one.worst}", f"{one.worst_points:+.3f}"))
-    notes = []
+    notes = found.notes
     for name, both in found.agreement.items():
         if both["correlation"] is not None and both["p"] is not None:
             r, p = f"{both['correlation']:+.2f}", f"{both['p']:.3f}"
             notes.append(f"distances and gaps, {name}: rank correlation {r}, p = {p}")
     title = f"{len(found.players)} trainings against {', '.join(found.pool)}, {found.boards:,} boards a match"
-    sheets = [Sheet(f"partners of {title}, points a deal (95 % over trainings)", ("", "points a deal"), rows, notes)]
+    over = "95 % over trainings, where not said otherwise"
+    sheets = [Sheet(f"partners of {title}, points a deal ({over})", ("", "points a deal"), rows, notes)]
     names = labels(found.players)
     for what, table in (("points a deal", found.points), ("distances D, bits", found.distances)):
         if table is not None:
-            cells = [(name, *(f"{one:.3f}" for one in row)) for name, row in zip(names, table)]
+            words = [[NONE if math.isnan(one) else f"{one:.3f}" for one in row] for row in table]
+            cells = [(name, *row) for name, row in zip(names, words)]
             sheets.append(Sheet(f"{what}, row and column", ("", *names), cells))
     return sheets
 
@@ -298,7 +331,7 @@ def of_maxims(found: Maxims) -> list[Sheet]:
     kinds = {True: "taught", False: "weight of club"}
     worths = [(one.text, kinds[one.taught], str(one.kept), str(one.left)) for one in found.worths]
     head: tuple[str, ...] = ("maxim", "", "always, or alone", "never, or without")
-    title = f"points a deal, {found.boards:,} boards, {found.base} as it is against {found.base} that …"
+    title = f"points a deal, {found.boards:,} boards, {found.base} that … against {found.base} as it is"
     note = (
         "taught: the player that always, or never, follows it, against the player as it is; a weight of club: alone "
         "beside heavy tiles first, against heavy tiles first, and club without it, against club"
@@ -308,9 +341,16 @@ def of_maxims(found: Maxims) -> list[Sheet]:
         names = list(found.answers[0].rates)
         rows: list[tuple[str, ...]] = []
         for one in found.answers:
-            against = (f"{one.compared(name)} {short(one.differences[name])}" for name in names)
+            few = f"unknown, {one.count:,} of {found.least:,} decisions" if one.count < found.least else ""
+            against = (NONE if few else f"{one.compared(name)} {short(one.differences[name])}" for name in names)
             unless = f"{one.unless}: {one.knows_when}" if one.unless else ""
-            rows.append((one.text, f"{one.count:,}", percent(one.rate), *against, unless))
+            if unless and not few and one.free < found.least:
+                unless += f", {one.free:,} of {found.least:,} decisions"
+            rows.append((one.text, f"{one.count:,}", few or percent(one.rate), *against, unless))
         head = ("maxim", "decisions", "follows it", *(f"than {name}" for name in names), "and where it may be broken")
-        sheets.append(Sheet(f"{' and '.join(dict.fromkeys(found.players))}: how often it follows them", head, rows))
+        notes = []
+        if any("unknown" in cell for row in rows for cell in row):
+            notes.append(f"unknown: it takes {found.least:,} such decisions; more --deals have more of them")
+        title = f"{' and '.join(dict.fromkeys(found.players))}: how often it follows them"
+        sheets.append(Sheet(title, head, rows, notes))
     return sheets

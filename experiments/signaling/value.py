@@ -19,6 +19,7 @@ teams are that same network, the square has one figure only (`Square.notes` says
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ import numpy.typing as npt
 from domino_env.rules import Rules, get_rules
 from experiments.bootstrap import coarse
 from experiments.evaluate import Side
+from experiments.files import write_whole
 from experiments.signaling.matches import BOARDS, Matches, Show, lacking_line, side_name
 from experiments.signaling.statistics import Estimate, over_seeds, over_units
 
@@ -82,8 +84,17 @@ class Square:
 
     @property
     def notes(self) -> list[str]:
-        """What to bear in mind: that the square has one figure only, and where boards are too few for the claim."""
-        said = [SYMMETRIC] if _symmetric(self.values) else []
+        """What to bear in mind: that the square has one figure only, or a team does not read whom it shall not hear,
+        and where boards are too few for the claim."""
+        said = []
+        for team, whom, figure in (("a", "its partner", "partner value"), ("b", "its opponents", "exposure")):
+            if self.sides.get(f"hear_{team}", team) == self.sides.get(f"deaf_{team}"):
+                said.append(
+                    f"team {team.upper()} does not read {whom}: without ears for them it is itself, so the {figure} is "
+                    "0 by what it is"
+                )
+        if _symmetric(self.values) and len(said) < 2:
+            said.append(SYMMETRIC)
         for name, (words, _) in FIGURES.items():
             said += lacking_line(words, self.each(name), self.claim)
         return said
@@ -256,6 +267,19 @@ def _check_claim(claim: float | None) -> None:
 def _symmetric(values: Floats) -> bool:
     """Whether the teams are alike in every cell: (2, 2, boards)."""
     return not values[0, 0].any() and not values[1, 1].any() and bool((values[0, 1] == -values[1, 0]).all())
+
+
+def draw_values(found: Square | Worlds, out: str | Path) -> Path:
+    """The figures as a PNG picture. Raises ``OSError`` where it cannot be written."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    FigureCanvasAgg(figure)
+    found.draw(figure.subplots())
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=100)
+    return write_whole(out, picture.getvalue())
 
 
 def _bars(axes: Any, rows: Sequence[tuple[str, Estimate]]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from agents.networks import Policy
 from agents.search.reading import ExactBelief
 from domino_env.rules import Rules
-from experiments.signaling.information import entropy_of, measure
+from experiments.signaling.information import entropy_of_lists, measure
 from experiments.signaling.listening import changes
 from experiments.signaling.record import Moments, play
 
@@ -75,5 +75,4 @@ def _entropies(moments: Moments, model: Policy | None) -> Any:
     """(M,) bits, of the partner's belief about the hand of who decides; None: by the rules alone."""
     belief = ExactBelief(moments.seen_by(PARTNER), [model] * moments.position.rules.seats)
     row, _, share = belief.hand_lists(moments.seat)
-    first = np.searchsorted(row, np.arange(len(moments)))
-    return np.add.reduceat(entropy_of(share[:, None]), first)
+    return entropy_of_lists(row, share, len(moments))

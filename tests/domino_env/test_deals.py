@@ -175,8 +175,16 @@ def test_boards__are_the_same_however_batched():
         assert len({row.tobytes() for row in hands}) > (499 if name != "tiny_pairs" else 450)
     assert not struck(boards(get_rules("sport_club"), 7, 0, 20_000)[0]).any()
     assert struck(boards(get_rules("puerto_rico"), 7, 0, 20_000)[0]).any()
-    hands, leader = boards(get_rules("puerto_rico", lead="double_six"), 7, 0, 300)
+    hands, leader, lead = boards(get_rules("puerto_rico", lead="double_six"), 7, 0, 300)
     assert (hands[np.arange(300), leader] >> 27 & 1).all()
+    engine = make_engine("puerto_rico", 300, 1, lead="double_six")
+    engine.deal(hands, leader, lead)
+    assert (engine.legal_bits() == 1 << 27).all()  # K1: with it
+    engine.deal(hands, leader)
+    assert (engine.legal_count() == 7).all()
+    for wrong in (lead[:2], lead.astype(float), hands[np.arange(300), (leader + 1) % 4]):
+        with pytest.raises(ValueError, match="lead must be"):
+            engine.deal(hands, leader, wrong)
     for seed, start, count in ((-1, 0, 4), ("x", 0, 4), (7, -1, 4), (7, 0.5, 2), (7, 0, -1), (7, 0, None)):
         with pytest.raises(ValueError, match="whole number >= 0"):
             boards(rules, seed, start, count)

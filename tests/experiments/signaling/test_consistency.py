@@ -293,6 +293,15 @@ def test_stability__of_decisions(repeated):
     assert all(not each.lifts for each in few.links)
 
 
+def test_contexts__are_of_the_suit_that_is_spoken_of(repeated):
+    """What it leaves open to the right, and what it closes that the left has opened, is an opponent's."""
+    rules = np.full((len(repeated), len(MEANINGS)), 0.4)
+    found = consistency(unjudged(repeated, rules=rules, true=rules), draws=1, least=100)
+    for kind, meaning in (("leaves_right", "void_left"), ("covers_left", "more_covered")):
+        whose = {name.partition(", ")[2] for name in found.link(kind, meaning).lifts}
+        assert "opponent's suit" in whose and "nobody else's suit" not in whose, kind
+
+
 def test_lifts__are_those_of_the_table_of_conventions():
     record = play(Repeater(1.5), deals=60, seed=4)
     tiles = [17, 18]  # of one quarter

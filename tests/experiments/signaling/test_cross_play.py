@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from agents import make_agent
 from experiments.evaluate import evaluate
-from experiments.signaling import matches
+from experiments.signaling import matches, sheets
 from experiments.signaling.cross_play import CrossPlay, cross_play, difference, distances_of
-from experiments.signaling.statistics import Estimate
+from experiments.signaling.statistics import Estimate, held, over_units
 
 
 class Seed:
@@ -23,6 +23,20 @@ class Seed:
         return self.agent.act(batch)
 
     needs_history = True
+
+
+def test_cross_play__the_bar_covers_the_distances():
+    told = []
+    cross_play(
+        ["greedy", "random", "double_first"],
+        ["club"],
+        "tiny_pairs",
+        boards=10,
+        distances=lambda one, others: [1.0] * len(others),
+        progress=lambda *now: told.append(now),
+    )
+    assert told == sorted(told) and {total for _, total in told} == {120}
+    assert (60, 120) in told and told[-3:] == [(80, 120), (100, 120), (120, 120)]
 
 
 def planted(own, with_others, distances=None, boards=3, draws=400):
@@ -38,7 +52,7 @@ def test_cross_play__figures_are_those_of_evaluate():
     told = []
     found = cross_play(
         {"rules": ["greedy", Seed("greedy", "again")], "other": ["random", "double_first"]},
-        ["greedy", ("double_first", "random")],
+        ["club", ("club", "planted:strength=0")],
         boards=20,
         seed=4,
         progress=lambda *now: told.append(now),
@@ -50,9 +64,9 @@ def test_cross_play__figures_are_those_of_evaluate():
         "other",
         "other",
     )
-    assert found.pool == ("greedy", "double_first+random") and told[-1] == (400, 400)
+    assert found.pool == ("club", "club+planted:strength=0") and told[-1] == (400, 400)
     for i, j in ((0, 0), (0, 1), (1, 3), (2, 2)):
-        for k, opponents in enumerate(("greedy", ("double_first", "random"))):
+        for k, opponents in enumerate(("club", ("club", "planted:strength=0"))):
             one = evaluate((players[i], players[j]), opponents, boards=20, seed=4).values
             assert (found.values[i, j, k] == one).all() and (found.values[j, i, k] == one).all()
     points = found.points
@@ -63,6 +77,13 @@ def test_cross_play__figures_are_those_of_evaluate():
     assert other.gap.mean == pytest.approx((points[2, 2] + points[3, 3]) / 2 - points[2, 3])
     assert other.gap.to_dict()["low"] is None  # of two seeds there is no interval
     assert other.gap_over_boards.mean == pytest.approx(other.gap.mean) and other.gap_over_boards.error > 0
+    # All pairs share the boards: these are the units, and what the pairs win on each is one figure.
+    board = found.values.mean(axis=2)
+    by_hand = {"self_play": (board[2, 2] + board[3, 3]) / 2, "cross_play": board[2, 3]}
+    for name, won in by_hand.items():
+        over, one = getattr(other, f"{name}_over_boards"), over_units(won)
+        assert (over.mean, over.low, over.high) == pytest.approx((one.mean, one.low, one.high)) and over.units == 20
+        assert over.mean == pytest.approx(getattr(other, name).mean) and over.error > 0
     assert found.between["rules x other"].mean == pytest.approx(points[:2, 2:].mean())
 
 
@@ -112,6 +133,14 @@ def test_agreement():
     assert CrossPlay(names, ("m",) * 5, ("pool",), "sport_book", 0, values).agreement == {}
     both = CrossPlay(names, ("m", "m", "m", "o", "o"), ("pool",), "sport_book", 0, values, far, 99).agreement
     assert set(both) == {"m", "o", "all"} and both["o"]["p"] is None and both["all"]["p"] < 0.05
+    # What is not known is not taken for the largest of distances.
+    hole = lopsided.copy()
+    hole[1, 4] = np.nan
+    some = CrossPlay(names, ("m", "m", "m", "o", "o"), ("pool",), "sport_book", 0, values, hole, 99)
+    assert some.agreement["all"] == {"correlation": None, "p": None} and some.agreement["m"]["p"] is not None
+    assert json.loads(json.dumps(some.to_dict(), allow_nan=False))["distances"][1][4] is None
+    assert sheets.of_cross_play(some)[2].rows[1][5] == "–"
+    some.draw(Figure().add_subplot(), "distances")
 
 
 def test_distances():
@@ -134,7 +163,7 @@ def test_distances():
 def test_cross_play__interrupted(monkeypatch, tmp_path):
     """What was played is kept, and the end is the same, byte by byte."""
     seeds = ["random", "greedy", "double_first"]
-    words = {"pool": ["random"], "boards": 8, "draws": 100}
+    words = {"pool": ["club"], "boards": 8, "draws": 100}
     whole = cross_play(seeds, folder=tmp_path / "whole", **words)
     seen = []
 
@@ -160,7 +189,9 @@ def test_report():
     found = planted([3, 4, 5], [1, 1, 1], distances=np.ones((3, 3)) - np.eye(3))
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["points"][0] == [3, 2, 2] and plain["methods"][0]["gap"]["mean"] == 2
-    assert [words for words, _ in found.rows()][2] == "m: gap"
+    rows = [words.removeprefix("m: ") for words, _ in found.rows()]
+    assert rows[1::2] == [f"{words}, over boards" for words in rows[::2]] and rows[4] == "gap"
+    assert plain["methods"][0]["self_play_over_boards"]["units"] == plain["boards"] == 3
     for what in ("points", "gaps", "distances"):
         axes = Figure().add_subplot()
         found.draw(axes, what)
@@ -177,11 +208,28 @@ def test_report():
         bare.draw_agreement(axes)
 
 
+def test_notes__how_often_intervals_hold():
+    """A line for each number of trainings; of as many as leave nothing to say, none."""
+    (line,) = planted([3, 4, 5], [1, 1, 1]).notes
+    own, others, gap = held(3)
+    assert line == (
+        f"3 trainings: intervals over trainings are too narrow; of 100 about {own} hold the truth for partners of one "
+        f"training, {others} for partners of different ones, {gap} for the gap"
+    )
+    values = np.zeros((34, 34, 1, 2))
+    mixed = ("many",) * 30 + ("two",) * 2 + ("pair",) * 2
+    found = CrossPlay(tuple(map(str, range(34))), mixed, ("pool",), "sport_book", 0, values, draws=20)
+    assert found.notes == ["2 trainings give no interval over trainings; three would"] == found.to_dict()["notes"]
+    assert sheets.of_cross_play(found)[0].notes == found.notes
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
         ((["club"],), "needs two trainings or more of a method, and all has"),
         ((["club", "greedy", "club"],), "twice: club"),
+        ((["random", "greedy"],), "a training is no opponent of itself, .* in the pool, too: greedy$"),
+        ((["club", "random"], ["greedy", ("random", "club")]), "in the pool, too: club, random$"),
         ((["club", "greedy"], []), "a list of opponents"),
         ((["club", "greedy"], "greedy"), "a list of opponents"),
         ((["random", "greedy"], ["random"], "blitz"), "no game of pairs"),

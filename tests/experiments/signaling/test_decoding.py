@@ -12,7 +12,17 @@ from agents.base import one_hot
 from agents.search.beliefs import RulesBelief
 from agents.search.reading import log_likelihood, policy_belief
 from domino_env.tiles import mask_of, tile_index, tiles_of
-from experiments.signaling.decoding import SAME, TARGETS, answers_of, calibration, decode, forecast, reliability
+from experiments.signaling.decoding import (
+    BINARY,
+    SAME,
+    TARGETS,
+    answers_of,
+    by_the_rules,
+    calibration,
+    decode,
+    forecast,
+    reliability,
+)
 from experiments.signaling.record import play
 
 
@@ -109,6 +119,10 @@ def test_forecast__agrees_with_the_belief_and_with_worlds():
     worlds = forecast(policy_belief(seen, models, floor=0.3, method="sampled", candidates=4000), seat)
     for target in TARGETS:
         assert np.abs(worlds[target] - said[target]).mean() < 0.03 and (worlds[target] > 0).all()
+    by_rules = forecast(policy_belief(seen, ["rules"] * 4), seat)
+    for target in BINARY:
+        closed, summed = by_the_rules(RulesBelief(seen), seat, target), by_rules[target][:, :, 1]
+        assert np.abs(closed - summed).max() < 1e-13  # far below what counts as settled
     with pytest.raises(ValueError, match="its own hand"):
         forecast(exact, seen.viewer)
     with pytest.raises(ValueError, match="RulesBelief lists no hands"):
@@ -177,6 +191,21 @@ def test_decode__sampled_beliefs_that_are_worth_too_little():
     )
     assert enough.decisions == len(moments) and seen == [(len(moments), len(moments))]
     assert enough.hands["true"].loss.units == 0  # single deals are not spoken of by worlds
+
+
+def test_decode__sampled_beliefs_draw_the_same_suits_as_exact_ones():
+    """What the rules settle is no forecast, though a sampled belief is never quite sure of it."""
+    moments = play("random", deals=30, seed=3, tiles=[17], each=1).moments
+    targets = ["holds", "double", "void"]
+    exact = decode(moments, "random", "uniform", targets=targets)
+    drawn = decode(moments, "random", "uniform", targets=targets, method="sampled", candidates=2000)
+    assert drawn.decisions == len(moments) == exact.decisions and drawn.hands["true"].loss.units == 0
+    for target in targets:
+        counts = [
+            {level: sum(one.came.count for one in bins) for level, bins in found.targets[target].reliability.items()}
+            for found in (exact, drawn)
+        ]
+        assert counts[0] == counts[1] and 0 < counts[0]["rules"] < 7 * len(moments)
 
 
 def test_reliability():

@@ -63,7 +63,15 @@ def test_who_codes__tells_what_it_codes():
     assert found.per_deal.mean == pytest.approx(found.information.mean * measured.sum() / 40)
     assert found.capacity.units == found.per_deal.units == 40
     plain = json.loads(json.dumps(found.to_dict()))
-    assert plain["information"]["mean"] == found.information.mean and len(found.rows()) == 6
+    assert plain["information"]["mean"] == found.information.mean
+    assert {row["what"]: row["bits"] for row in found.rows()} == {
+        "decisions with both ends alike, a deal: bits that could be told": f"{found.capacity}",
+        "bits of the side, given the tile": f"{found.entropy}",
+        "of these about the hand": f"{found.information}",
+        "about the hand, a deal, in its measured decisions": f"{found.per_deal}",
+        "about whether it holds the double of the open suit": f"{found.meanings['double']}",
+        "about whether it holds 3 tiles of the open suit": f"{found.meanings['long']}",
+    }
     half = free_channel(record, tiles=[16, 17], floor=0.5)
     assert 0 < half.information.mean < free_channel(record, tiles=[16, 17]).information.mean
 

@@ -39,6 +39,16 @@ def test_a_speaker_whom_nobody_reads_is_not_listened_to() -> None:
         assert part.total.mean > 0.1 and part.total.told and part.total.mean == part.physical.mean
 
 
+def test_flips__that_never_came_are_not_known_to_be_none() -> None:
+    """Ten deals without one say that they are few, not that there are none; of players without probabilities, too."""
+    record = play("club", deals=10, seed=4, tiles=[14])
+    agent = Pimc(worlds=2, candidates=10, model=make_agent("club"), temperature=1, floor=0.1, reads="none")
+    for player, seats in ((make_agent("club"), None), (agent, range(4))):
+        found = listening(record, player, player, seats=seats, places=())
+        for one in (found.flips, *([] if seats is None else found.by_tiles.values())):
+            assert (one.mean, one.low) == (0, 0) and one.high == pytest.approx(1 - 0.025 ** (1 / one.units))
+
+
 def test_a_listener_listens_and_to_its_partner_alone(loud: Any) -> None:
     agent = loud.table[0]
     names = twins(agent.name)
@@ -226,12 +236,14 @@ def test_lookahead_reads_nobody_or_some() -> None:
 
 
 def test_twins__are_known_by_name(tmp_path: Any) -> None:
+    assert twins("planted:strength=4") == dict.fromkeys(("all", "partner", "opponents"), "planted:strength=4")
     assert twins("greedy") == dict.fromkeys(("all", "partner", "opponents"), "greedy")
     assert twins("planted:strength=4,listen=2")["partner"] == "planted:strength=4,listen=0"
     assert twins("planted:strength=4,noise=2")["opponents"] == "planted:strength=4,noise=0"
     assert twins("planted:strength=4,listen=2")["opponents"] == "planted:strength=4,listen=2"
     assert twins("club:play_heavy=2")["partner"] == "club:play_heavy=2,repeat_partner=0,spare_partner=0"
     assert twins("pimc-30:model=club")["opponents"] == "pimc-30:model=club,reads=partner"
+    assert twins("champion-search:worlds=5")["partner"] == "champion-search:worlds=5,reads=opponents"
     assert twins(str(tmp_path)) == {"all": f"deaf:model={tmp_path}"}
     for player in ("club", "pimc:worlds=3,model=club", "planted", "pimc-5"):
         for name in twins(player).values():
@@ -258,6 +270,22 @@ def test_club_hears_by_four_maxims_alone() -> None:
     assert np.array_equal(told, untold)
     told, untold = (answers(one, make_agent("club"), rows, hands)[0] for one in (position, other))
     assert not np.array_equal(told, untold)
+
+
+def test_progress_of_players_that_search() -> None:
+    """While they play and while they are asked, and chunks change nothing."""
+    told: list[tuple[int, int]] = []
+    hearing, deaf = (make_agent(f"pimc-2:model=club,reads={who}") for who in ("all", "none"))
+    record = play(hearing, "tiny_pairs", deals=150, seed=1, progress=lambda *now: told.append(now))
+    assert told == sorted(told) and len(set(told)) > 4 and told[-1] == (150, 150)
+    told.clear()
+    found = listening(record, hearing, deaf, progress=lambda *now: told.append(now))
+    moments = record.moments
+    assert told == sorted(told) and told[0] == (128, len(moments)) and told[-1] == (len(moments),) * 2
+    flip = changes(moments, hearing, deaf, seed=record.seed).flip
+    assert flip.any() and found.flips.mean == pytest.approx(flip.mean())
+    order = np.random.default_rng(0).permutation(len(moments))
+    assert (changes(moments.take(order), hearing, deaf, seed=record.seed).flip == flip[order]).all()
 
 
 def test_refusals(loud: Any) -> None:

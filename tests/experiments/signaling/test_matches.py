@@ -9,7 +9,7 @@ from agents import make_agent
 from domino_env import get_rules
 from experiments.evaluate import evaluate
 from experiments.signaling import matches
-from experiments.signaling.matches import Matches, boards_lacking, lacking_line, said
+from experiments.signaling.matches import Damaged, Matches, boards_lacking, lacking_line, said
 from experiments.signaling.statistics import boards_needed
 from experiments.signaling.worth import Deafened
 from experiments.tournament import networks
@@ -65,7 +65,7 @@ def test_matches__a_file_that_is_another(tmp_path):
         with pytest.raises(ValueError, match="is no match of these players"):
             Matches(boards=4, folder=tmp_path).play("club", "greedy")
     path.write_text("{")
-    with pytest.raises(ValueError, match="not JSON"):
+    with pytest.raises(Damaged, match="remove it, and it is played again"):
         Matches(boards=4, folder=tmp_path).play("club", "greedy")
 
 

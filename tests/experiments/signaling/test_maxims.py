@@ -8,7 +8,9 @@ import pytest
 
 from agents import make_agent
 from agents.base import decide
+from agents.baselines import MAXIMS as CLUB
 from domino_env import get_rules, make_engine
+from experiments.evaluate import evaluate
 from experiments.signaling.maxims import ALIKE, LESS, MORE, TAUGHT, Follower, follows, maxims, worths
 from experiments.signaling.moves import situation
 from experiments.signaling.record import play
@@ -53,12 +55,12 @@ def test_followers__do_as_they_are_told(name):
     """Always and never, wherever that can be; and where it cannot, as they play otherwise."""
     club, maxim = make_agent("club"), TAUGHT[name]
     for follow in (True, False):
-        moments = play(Follower(club, name, follow), deals=60, seed=7).moments
-        s = situation(moments)
-        bound = maxim.open_to(s) & ~maxim.free(s)
-        assert bound.sum() >= 5
-        did = (maxim.follows(s) & maxim.within(s))[np.arange(len(moments)), moments.action]
-        assert (did[bound] == follow).all()
+        moments = play(Follower(make_agent("random"), name, follow), deals=60, seed=7).moments
+        s, lay = situation(moments), (np.arange(len(moments)), moments.action % 56)
+        bound, within = maxim.open_to(s) & ~maxim.free(s), (maxim.within(s) & s.legal_lays)[lay]
+        assert (bound & within).sum() >= 5 and (maxim.follows(s)[lay] == follow)[bound & within].all()
+        if name == "mixed_lead":  # it says which of these, and not that no double be led
+            assert (bound & ~within).sum() >= 5
     engine = make_engine("sport_book", 200, seed=3)
     batch = decide(engine, club)
     s, player = situation(play("club", deals=1).moments), Follower(club, "repeat_partner")
@@ -113,6 +115,9 @@ def test_worths():
     player = Follower(make_agent("club"), "repeat_partner")
     (same,) = worths("sport_book", 20, 1, base=player, taught=["repeat_partner"], weights=[])
     assert same.kept.mean == 0 == same.kept.error  # it follows it anyway
+    (lead,) = worths("sport_book", 20, 1, taught=["mixed_lead"], weights=[])
+    for one in (lead.kept, lead.left):
+        assert one.mean == 0 == one.error  # club leads no mixed tile where it says which
     done = []
     found = maxims(
         "sport_book",
@@ -128,7 +133,22 @@ def test_worths():
     assert all(one.kept.units == 20 and one.left.error > 0 for one in found.worths)
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["worths"][1]["kept"]["mean"] == found.worths[1].kept.mean and plain["answers"][0]["count"] > 5
-    assert len({tuple(row) for row in found.rows()}) == 1 and len(found.rows()) == 3
+
+
+def test_worths__are_points_of_the_player_with_the_maxim():
+    words = ("sport_book", 60, 2)
+    taught, stop, heavy = worths(*words, taught=["repeat_partner"], weights=["stop_next", "play_heavy"])
+    club, alone = make_agent("club"), ",".join(f"{name}=0" for name in CLUB if name not in ("stop_next", "play_heavy"))
+    never = ",".join(f"{name}=0" for name in CLUB)
+    for found, a, b in (
+        (taught.kept, Follower(club, "repeat_partner"), club),
+        (taught.left, Follower(club, "repeat_partner", False), club),
+        (stop.kept, f"club:{alone}", f"club:{alone},stop_next=0"),
+        (stop.left, "club:stop_next=0", "club"),
+        (heavy.kept, f"club:{alone},stop_next=0", f"club:{never}"),
+        (heavy.left, "club:play_heavy=0", "club"),
+    ):
+        assert found.mean == pytest.approx(evaluate(a, b, *words).points_per_deal) and found.mean != 0
 
 
 def test_errors():

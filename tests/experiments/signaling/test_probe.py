@@ -12,11 +12,12 @@ from experiments.signaling.decoding import answers_of
 from experiments.signaling.probe import (
     LEAST,
     Learning,
-    by_the_rules,
+    _bits,
     exchanged,
     parts_of,
     past_features,
     probe,
+    rules_forecast,
     share_of,
     still_features,
 )
@@ -97,19 +98,28 @@ def test_features__are_what_the_viewer_sees(club):
     assert past.min() == 0 and past.max() == 1
     # Nothing of them hangs on hidden hands.
     seen = club.take(np.arange(50)).seen_by(0)
-    q = by_the_rules(seen, (club.seat[:50] + 2) % 4, "holds")
+    q = rules_forecast(seen, (club.seat[:50] + 2) % 4, "holds")
     assert still_features(seen, q).shape == (50, 7, 12) and past_features(seen).shape == (50, 7, 44)
 
 
 @pytest.mark.parametrize("target", ["holds", "double"])
-def test_by_the_rules__is_calibrated_for_hands_that_are_dealt(target):
+def test_rules_forecast__is_calibrated_for_hands_that_are_dealt(target):
     """Before anybody chooses, the rules say how often it is so."""
     moments = play("random", deals=400, seed=8, tiles=[0], each=1).moments
     seat = (moments.seat + 2) % 4
-    q = by_the_rules(moments.seen_by(0), seat, target)
+    q = rules_forecast(moments.seen_by(0), seat, target)
     y = answers_of(moments.hand(2), target)
     assert np.abs((y - q).mean(axis=0)).max() < 4 * 0.5 / 20
     assert np.abs((y - q).mean()) < 0.03
+
+
+def test_bits__who_was_sure_and_wrong_has_lost_some():
+    """What the rules settle is nobody's gain, and what they leave open is, however sure somebody is of it."""
+    q = np.array([[0.5, 0.5, 0.25, 1.0, 0.0]])
+    p = np.array([[1.0, 0.0, 1.0, 0.5, 0.5]])
+    y = np.array([[1, 1, 0, 1, 0]])
+    assert _bits(q, p, y)[0] == pytest.approx([0, np.log2(1e-12), np.log2(1e-12), 0, 0], abs=1e-4)
+    assert _bits(q, q, y)[0] == pytest.approx([-1, -1, np.log2(0.75), 0, 0])
 
 
 def test_share_of():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ import torch
 from matplotlib.figure import Figure
 
 from agents import make_agent
+from agents.search.asking import answers
 from domino_env import get_rules
+from domino_env.tiles import DOUBLES_MASK, tiles_of
 from experiments.evaluate import evaluate
 from experiments.signaling import report as reporting
 from experiments.signaling.consistency import CELLS, agreement, consistency
 from experiments.signaling.conventions import CHEAP, conventions, costs
+from experiments.signaling.ends import free_channel
 from experiments.signaling.information import measure
 from experiments.signaling.moves import MOVES
 from experiments.signaling.page import Part, Picture, Sheet, drawn, page
-from experiments.signaling.players import INNOCENT, Blind, Seats, game_of, split, tiles_for, without_partner
+from experiments.signaling.players import INNOCENT, Blind, Seats, each_once, game_of, split, tiles_for, without_partner
 from experiments.signaling.record import play
 from experiments.signaling.report import Sizes, ready, report, states
 from experiments.signaling.statistics import clustered
@@ -74,7 +78,9 @@ def quickly() -> Any:
 def of_runs(hearing: str, folder: Path) -> Any:
     """A report on a run beside two planted players, and what it wrote."""
     players = [hearing, "planted:strength=2", "planted:strength=8"]
-    found = report(players, game_of(players), sizes=SIZES, folder=ready(folder))
+    told: list[tuple[int, int]] = []
+    found = report(players, game_of(players), sizes=SIZES, folder=ready(folder), progress=lambda *now: told.append(now))
+    assert told == sorted(told) and told[-1][0] == told[-1][1] == told[0][1]
     return found, found.write(folder)
 
 
@@ -118,8 +124,13 @@ def test_the_page_shows_the_figures_of_the_json(written: Any) -> None:
     assert header["reference"] == f"deaf:model={header['player']}" and header["rules_hash"] in words
     assert header["judge"]["critic"] == header["player"] and header["judge"]["why"] in words
     assert header["no_judge"] is None and parts["conventions"]["judge"] == header["judge"]
-    assert header["beliefs"] == "exact" and header["least_ess"] is None
+    assert header["beliefs"] == "exact" and header["least_ess"] is None and not any(header["left_out"].values())
+    more = dict(reporting._header_sheet(header | {"least_ess": 512.3, "left_out": {"partner": 0, "left": 7}}).rows)
+    assert more["beliefs"].endswith("worth at least 512 worlds")
+    assert more["without a figure"].startswith("7 decisions for the left opponent: their beliefs are worth fewer than")
+    assert f"deal {parts['conventions']['examples'][0]['number']}, ply " in words
     assert re.fullmatch("[0-9a-f]{64}", header["networks"][header["player"]])
+    assert "part 2 shows how well it plays" in " ".join(parts["controls"]["notes"])
     assert len(parts["conventions"]["rows"]) == 18 and all(row["text"] in words for row in parts["conventions"]["rows"])
     found = parts["conventions"]["consistency"]
     assert found["draws"] == SIZES.draws and found["least"] == SIZES.least and found["decisions"] > 40
@@ -128,6 +139,9 @@ def test_the_page_shows_the_figures_of_the_json(written: Any) -> None:
     same = parts["cross_play"]["same_meaning"]
     assert same["references"] == {header["player"]: header["reference"]} | dict.fromkeys(header["others"], INNOCENT)
     assert same["deals"] == SIZES.more and f"mean over pairs: {same['lift']['mean']['mean']:+.3f} [" in words
+    notes = parts["cross_play"]["notes"]
+    for line in ("3 trainings: intervals over trainings are too narrow", "the interval of the mean over pairs is too"):
+        assert sum(line in one for one in notes) == 1 == words.count(line)
     assert "no lifts over the reference: trainings have different ones" in words and "over_reference" not in same
     assert parts["channel"]["player"]["players"][0] == header["player"]
     assert "both teams are the same players" in " ".join(parts["value"]["square"]["notes"])
@@ -148,6 +162,20 @@ def test_figures_are_those_of_the_measures(written: Any, hearing: str) -> None:
     assert data["parts"]["scoreboard"]["points"][f"{hearing} (sampled) against greedy"]["mean"] == won.points_per_deal
     assert 0 < data["parts"]["scoreboard"]["forced"] < 1
     assert data["parts"]["scoreboard"]["forced"] == 1 - len(record.moments) / record.turns
+    shut = evaluate(twin.agent, "greedy", game, SIZES.boards).points_per_deal
+    heard = data["parts"]["value"]["against_pool"]["against greedy, less the same of who hears nobody"]
+    assert heard["mean"] == pytest.approx(won.points_per_deal - shut) and heard["mean"] != 0
+    grounded = []
+    for agent in (twin.agent, one.agent):
+        line = np.arange(len(record.moments))
+        own = answers(record.moments.position, agent, line, record.moments.hand())[0]
+        likeliest = own[line, record.moments.action] >= own.max(axis=1) - 1e-9
+        grounded.append(clustered(likeliest, record.moments.deal).to_dict())
+    assert data["parts"]["scoreboard"]["grounded"] == grounded[0] != grounded[1]
+    words = {"tiles": tiles_for(game, every=True)}
+    channel = [free_channel(play(agent, game, SIZES.more, 0), **words) for agent in (one.agent, twin.agent)]
+    assert [data["parts"]["channel"][who] for who in ("player", "reference")] == [one.to_dict() for one in channel]
+    assert channel[0] != channel[1]
 
     cost = costs(Blind(hearing, game, SIZES.worlds)(record.moments), record.moments)
     free = clustered(cost <= CHEAP, record.moments.deal)
@@ -241,6 +269,67 @@ def test_two_are_compared__and_who_has_no_critic_has_no_prices(monkeypatch: pyte
     )
 
 
+def test_cross_play__trainings_are_no_opponents_of_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool is without them, and says so; where nobody is left in it, what needs no points is there yet."""
+    without_pictures(monkeypatch)
+    monkeypatch.setattr(reporting, "_alike", lambda work, share: {**_NO_PART, "notes": ["alike"]})
+    names, sizes = ["greedy", "random", "planted:strength=2"], Sizes(2, 4, 2, 4, 2, 2, 5, 2, 2)
+    seats = Seats(get_rules("tiny_pairs"))
+    for pool in (["greedy", "club"], ["greedy", "random"]):
+        work = reporting._Work(seats, names, None, sizes, 0, pool, None, None)
+        made = reporting._cross_play(work)
+        if "club" in pool:
+            assert made["data"]["pool"] == ["club"] and made["data"]["methods"][0]["gap"]["low"] is not None
+            assert made["notes"][0] == made["data"]["notes"][0] and "3 trainings: intervals" in made["notes"][0]
+            assert made["notes"][-1].endswith("the pool is without greedy") and not made["sheets"][0].notes
+        else:
+            assert made["notes"] == ["alike", made["notes"][1]] and "opponents that are none" in made["notes"][1]
+
+
+_NO_PART: dict[str, Any] = {"data": {}, "sheets": [], "pictures": []}
+
+
+def work_of(player: str, game: Any, **given: Any) -> Any:
+    """What the parts of a report on a player share."""
+    sizes = given.pop("sizes", SIZES)
+    seats = Seats(game, given.pop("greedy", False))
+    return reporting._Work(seats, [player], None, sizes, 0, given.pop("pool", ["greedy"]), None, None)
+
+
+def test_what_opponents_hear_is_compared_with_who_hears_its_partner(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_pictures(monkeypatch)
+    row = reporting._conventions(work_of(LOUD, get_rules("tiny_pairs")))["data"]["rows"][0]
+    assert row["partner"]["mean"] > 0 == row["opponents"]["mean"] == row["opponents"]["error"]
+
+
+def test_the_free_channel_of_certain_players_is_read_with_a_floor(
+    hearing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `domino signal e4` reads them."""
+    floors = []
+
+    def noted(record: Any, **given: Any) -> Any:
+        floors.append(given.get("floor", 0.0))
+        return free_channel(record, **given)
+
+    monkeypatch.setattr(reporting, "free_channel", noted)
+    for greedy in (False, True):
+        reporting._channel(work_of(hearing, game_of([hearing]), greedy=greedy))
+    assert floors == [0.0, 0.0, 0.02, 0.02]
+
+
+def test_networks_of_the_pool_have_digests(hearing: str) -> None:
+    work = work_of("planted:strength=4", game_of([hearing]), pool=["greedy", hearing])
+    assert set(reporting._header(work)["networks"]) == {hearing}
+
+
+def test_sizes_are_checked() -> None:
+    with pytest.raises(ValueError, match="boards=1 must be at least 2"):
+        Sizes(boards=1)
+    with pytest.raises(ValueError, match="deals=40 must be at most more=30: they are the first of these"):
+        Sizes(deals=40, more=30)
+
+
 def test_states_are_what_the_rules_need() -> None:
     """Two orders of the same tiles are one state; the ends may be turned round."""
     moments = play("random", "tiny_pairs", 300, tiles=[3]).moments
@@ -253,15 +342,41 @@ def test_states_are_what_the_rules_need() -> None:
     assert 1 < len(seen) == len(set(seen.values())) < len(hashes)
 
 
+def test_states_know_who_laid_what_where_hands_are_dealt_again() -> None:
+    """A seat that laid two doubles may hold two more; where no hand is dealt again, that is nobody's concern."""
+    moments = play("random", deals=30, seed=1, tiles=[9]).moments
+    played = moments.position.played
+    doubles = np.bitwise_count(played & np.uint32(DOUBLES_MASK))
+    row = int(np.flatnonzero((doubles[:, 0] > 0) & (played[:, 1] & ~np.uint32(DOUBLES_MASK) != 0))[0])
+    double = min(set(tiles_of(int(played[row, 0]))) & set(tiles_of(DOUBLES_MASK)))
+    plain = min(set(tiles_of(int(played[row, 1]))) - set(tiles_of(DOUBLES_MASK)))
+    other = played.copy()
+    other[row, :2] ^= np.uint32(1 << double | 1 << plain)  # the seats exchange the two
+    for name, alike in (("sport_book", False), ("puerto_rico", True)):
+        rules = get_rules(name)
+        assert rules.redeal is not alike
+        hashes = [
+            states(replace(moments, position=replace(moments.position, rules=rules, played=laid)))[row]
+            for laid in (played, other)
+        ]
+        assert (hashes[0] == hashes[1]) is alike
+
+
 # -- pages ------------------------------------------------------------------------------------------------------------
 
 
 def test_pages_escape_and_align() -> None:
     rows = [("<b>", "+0.10 [0.0, 0.2]"), ("–", "12.5%"), ("1,234", "alike 3"), ("+0.1 [0, 0.2]*", "a*")]
+    rows += [
+        ("+1.340 ±0.050", "×1.20* natural"),
+        ("-0.020 ±0.010*", "×0.80 natural"),
+        ("2.2e-16", "natural"),
+        ("±", "–"),
+    ]
     sheet = Sheet("a < b", ("x", "y"), rows, ["so & so"])
     words = sheet.html()
     assert "<td>&lt;b&gt;</td><td class=figure>+0.10 [0.0, 0.2]</td>" in words and "a &lt; b" in words
-    assert words.count("class=figure") == 5 and "<li>so &amp; so</li>" in words
+    assert words.count("class=figure") == 5 + 6 and "<li>so &amp; so</li>" in words
     text = page("T", ["lead"], [Part("one", "One", "what", missing="why & how"), Part("two", "Two", "what", {"a": 1})])
     Reader(text)
     assert "Not here: why &amp; how" in text and '<a href="#two">2. Two</a>' in text
@@ -308,6 +423,11 @@ def test_players(hearing: str, plain: str) -> None:
     assert seats.reference(club).name == "planted:strength=0" and seats.reference(one, "uniform").model == "uniform"
     with pytest.raises(ValueError, match=r"pimc has no probabilities.*domino signal listen"):
         seats.asked("pimc")
+
+    each_once(["club", "club:listen=2", hearing, plain, f"deaf:model={hearing}", f"pimc:model={hearing}"])
+    for twice in (["club", "club"], [f"pimc:worlds=3,model={hearing}", f"pimc:worlds=3,model={hearing}/checkpoints"]):
+        with pytest.raises(ValueError, match=f"each run counts once, here; twice: {twice[0]}"):
+            each_once(["random", *twice], "run", "here")
 
     sure = Seats(game_of([hearing]), greedy=True)(hearing)
     assert sure.side == hearing and sure.certain and sure.reading_floor > 0

@@ -69,14 +69,47 @@ def test_scrambled__plays_as_its_probabilities_say():
 
 
 def test_scrambled__only_good_moves_come_in():
-    always = Scrambled(make_agent("club"), 1, 0, first)
-    moments = play(always, deals=40, seed=2).moments
-    lowest = np.log2((moments.legal & -moments.legal).astype(float)).astype(int)
-    assert (moments.action == lowest).all() and always.counts["open"] == 0
-    near = Scrambled(make_agent("club"), 1, 5, first)
-    moments = play(near, deals=40, seed=2).moments
-    lowest = np.log2((moments.legal & -moments.legal).astype(float)).astype(int)
-    assert (moments.action <= lowest + 5).all() and (moments.action > lowest).any() and near.counts["open"] > 0
+    """As good as the speaker's own: a better one would be another player, no spoilt message."""
+    never = Scrambled(make_agent("club"), 1, 0, first)  # no two moves are worth the same
+    assert (play(never, deals=40, seed=2).moments.action == play("club", deals=40, seed=2).moments.action).all()
+    assert never.counts["open"] == never.counts["changed"] == 0 < never.counts["replaced"]
+    near = Scrambled(make_agent("double_first"), 1, 5, first)
+    moments = play(near, deals=60, seed=2, tiles=[0]).moments
+    apart = moments.action - play("double_first", deals=60, seed=2, tiles=[0]).moments.action
+    assert (abs(apart) <= 5).all() and (apart < 0).any() and (apart > 0).any() and near.counts["open"] > 0
+
+
+def test_good__is_what_is_near_the_own_move():
+    worth = np.array([[0.0, 3, 5, 6, 9], [0, 3, -math.inf, -math.inf, 9]])
+    batch = Decisions(
+        np.zeros((2, 3), np.uint8), np.array([[1, 1, 1, 1, 0], [1, 0, 1, 1, 1]], np.int8), np.zeros(2, int)
+    )
+    good = Scrambled(make_agent("random"), 1, 2.5, lambda _: worth).good(batch, np.array([2, 2]))
+    assert good.tolist() == [[False, True, True, True, False], [False, False, True, True, False]]
+    wide = Scrambled(make_agent("random"), 1, math.inf, lambda _: worth).good(batch, np.array([2, 2]))
+    assert (wide == (batch.mask != 0)).all()
+
+
+def test_scrambled__probabilities_mix_what_stands_beside_each_own_move():
+    """Against a sum over all pairs of moves, written out."""
+
+    class Fixed:
+        name, said = "fixed", np.array([[0.5, 0.0, 0.2, 0.3]])
+
+        def act(self, batch):
+            return np.zeros(len(batch), np.int64)
+
+        def probabilities(self, batch):
+            return self.said
+
+    worth = np.array([[0.0, 1, 2, 10]])
+    batch = Decisions(np.zeros((1, 3), np.uint8), np.ones((1, 4), np.int8), np.zeros(1, int))
+    one = Scrambled(Fixed(), 0.5, 1, lambda _: worth)
+    expected = np.zeros(4)
+    for own in range(4):
+        near = [move for move in range(4) if abs(worth[0, move] - worth[0, own]) <= 1]
+        expected[near] += Fixed.said[0, own] / len(near)
+    assert one.probabilities(batch)[0] == pytest.approx(Fixed.said[0] / 2 + expected / 2)
 
 
 def test_scrambled__chance_is_its_own():
@@ -86,7 +119,7 @@ def test_scrambled__chance_is_its_own():
     assert (values[0] == values[1]).all()
     seen = {share: set() for share in (0.3, 0.6)}
     for share, rows in seen.items():
-        spoilt = Scrambled(make_agent("greedy"), share, 0, lambda batch: -first(batch))
+        spoilt = Scrambled(make_agent("greedy"), share, math.inf, flat)
         moments = play(spoilt, deals=100, seed=4, tiles=[0]).moments
         honest = play("greedy", deals=100, seed=4, tiles=[0]).moments
         rows.update(np.flatnonzero(moments.action != honest.action).tolist())
@@ -123,7 +156,7 @@ def test_preferences():
     judge = Preferences(make_agent("random"))
     batch = Decisions(np.zeros((1, 3), np.uint8), np.array([[1, 1, 0]], np.int8), np.zeros(1, np.int64))
     assert judge(batch).tolist() == [[math.log(0.5), math.log(0.5), -math.inf]]
-    assert Scrambled(make_agent("random"), 1, 0, judge).good(batch).tolist() == [[True, True, False]]
+    assert Scrambled(make_agent("random"), 1, 0, judge).good(batch, np.zeros(1, int)).tolist() == [[True, True, False]]
     with pytest.raises(ValueError, match="has no probabilities"):
         Preferences(Secretive())
 
@@ -201,7 +234,7 @@ def test_scramble__nothing_to_spoil():
 def test_errors(share, within, values, line):
     batch = Decisions(np.zeros((1, 3), np.uint8), np.array([[1, 1, 0]], np.int8), np.zeros(1, np.int64))
     with pytest.raises(ValueError, match=line):
-        Scrambled(make_agent("club"), share, within, values).good(batch)
+        Scrambled(make_agent("club"), share, within, values).good(batch, np.zeros(1, int))
 
 
 def test_errors__of_scramble():

@@ -11,10 +11,12 @@ from experiments.signaling.statistics import (
     clustered,
     discoveries,
     finite,
+    held,
     mantel,
     over_nodes,
     over_seeds,
     p_value,
+    share,
 )
 
 
@@ -63,6 +65,36 @@ def test_over_nodes__is_wider_than_pairs():
         over_nodes(matrix[:2, :2], off)
 
 
+def test_held__is_how_often_intervals_over_few_seeds_hold_the_truth():
+    """What each wins with itself and what it brings to a pair scatter normally around 0."""
+    trials, off = 100, ~np.eye(4, dtype=bool)
+    rng, hits = np.random.default_rng(5), np.zeros(3)
+
+    def figures(one):
+        own, others = float(np.diagonal(one).mean()), float(np.nanmean(one[off]))
+        return own, others, own - others
+
+    for trial in range(trials):
+        brings = rng.normal(size=4)
+        matrix = brings[:, None] + brings
+        np.fill_diagonal(matrix, rng.normal(size=4))
+        found = [over_nodes(matrix, lambda one, k=k: figures(one)[k], draws=100, seed=trial) for k in range(3)]
+        hits += [one.covers(0) for one in found]
+    assert held(4) == (80, 75, 77)
+    assert np.abs(hits - held(4)).max() < 13  # three standard errors
+    assert held(9) == held(8) and held(29) == held(20) and held(2) is None is held(30)
+    assert all(a <= b for n in range(3, 29) for a, b in zip(held(n), held(n + 1)))
+
+
+def test_share__has_a_width_where_all_came_alike():
+    deal = np.repeat(np.arange(5), 4)
+    none, all_ = (share(np.full(20, came), deal) for came in (False, True))
+    assert (none.mean, none.low, none.error) == (0, 0, 0) and none.high == pytest.approx(1 - 0.025 ** (1 / 5))
+    assert (all_.low, all_.high) == pytest.approx((0.025 ** (1 / 5), 1))
+    assert clustered(np.ones(20), deal).low == 1  # which a mean has not
+    assert math.isnan(share(np.ones(3), np.zeros(3)).low) and share(np.zeros(0), np.zeros(0)) is NOTHING
+
+
 def test_mantel():
     rng = np.random.default_rng(4)
     place = rng.normal(size=8)
@@ -81,7 +113,17 @@ def test_discoveries():
 def test_p_value_and_boards():
     found = clustered(np.array([1.0, 2.0, 3.0]), np.arange(3))
     assert p_value(found, 2.0) == pytest.approx(1) and p_value(found) == pytest.approx(0.0742, abs=1e-4)
+    assert math.isnan(p_value(NOTHING))
     assert boards_needed(14, 1) == 1539 and boards_needed(14, 0.5) == 6154
+
+
+def test_p_value__of_deals_that_are_alike():
+    """No spread is no proof: two deals that agree would by chance, too, in one case of two."""
+    for value in (0.5, 0.1):  # the second leaves an error of rounding
+        for deals, p in ((2, 0.5), (8, 2**-7)):
+            found = clustered(np.full(3 * deals, value), np.repeat(np.arange(deals), 3))
+            assert found.error == pytest.approx(0, abs=1e-15) and found.told
+            assert p_value(found) == p and p_value(found, value) == 1
 
 
 def test_over_seeds():

@@ -8,7 +8,10 @@ import pytest
 from experiments.signaling import validity as module
 from experiments.signaling.exact import by_replay
 from experiments.signaling.record import play
-from experiments.signaling.validity import validity
+from experiments.signaling.report import QUICK
+from experiments.signaling.sheets import of_validity
+from experiments.signaling.statistics import NOTHING, Estimate
+from experiments.signaling.validity import Validity, validity
 
 
 def test_validity__small(monkeypatch):
@@ -45,7 +48,7 @@ def test_validity__a_broken_measure_is_seen(monkeypatch):
     monkeypatch.setattr(module, "divergences", biased)
 
     def played(players, **settings):
-        return play(players, deals=6, tiles=[20])
+        return play(players, deals=30, tiles=[20])
 
     controls = module._dose_response(played, (0, 2), {})
     assert [one.holds for one in controls] == [False, False]
@@ -60,7 +63,41 @@ def test_validity__a_broken_measure_is_seen(monkeypatch):
     assert [one.holds for one in module._negatives(played)] == [False, False, False, True]
 
 
+def test_few_deals_leave_a_control_open():
+    def of(mean, margin, units):
+        return module._above("", Estimate(mean, mean - margin, mean + margin, margin / 2, units, units), 1.0, ", it")
+
+    assert [of(2, 0.5, 9).holds, of(2, 1.5, 9).holds, of(0.5, 0.4, 9).holds] == [True, None, False]
+    assert of(2, 1.5, module.FEW).holds is False and of(2, 0.5, 9).expected == "above 1.000, it"
+    assert module._above("", NOTHING).holds is None is module._zero("", NOTHING).holds
+    assert module._none("", np.zeros(0), np.zeros(0), 1.0).holds is None
+    found = Validity((of(2, 0.5, 9), of(2, 1.5, 9)), {}, 9, "sport_book")
+    assert found.open and not found.holds and not found.fails
+    assert [one["holds"] for one in json.loads(json.dumps(found.to_dict()))["controls"]] == [True, None]
+    sheet = of_validity(found)[0]
+    assert [row[-1] for row in sheet.rows] == ["yes", "open"] and "9 deals of each table are too few" in sheet.notes[0]
+
+
+def test_a_bound_that_is_named_is_the_one_that_is_tested():
+    """An end of the weaker convention's interval, not its mean."""
+
+    def played(players, **settings):
+        return play(players, deals=6, tiles=[20])
+
+    doses = {}
+    for one, weak in zip(module._dose_response(played, (0, 2, 4), doses)[1:], (0, 2)):
+        assert one.expected == f"above {doses[weak].high:.3f}, the upper end of strength {weak}"
+        assert one.holds is (True if one.estimate.low > doses[weak].high else None)
+
+
+@pytest.mark.slow
+def test_the_deals_of_a_quick_report_are_enough():
+    assert validity(deals=QUICK.controls, whole=False).holds
+
+
 def test_refusals():
+    with pytest.raises(ValueError, match="no decision in 3 deals of tiny_pairs with 7 tiles on the line: take more"):
+        validity("tiny_pairs", deals=3, tiles=[7])
     with pytest.raises(ValueError, match=r"doses=\[2, 4\] must begin with 0 and go up"):
         validity(doses=(2, 4))
     with pytest.raises(ValueError, match="two deals or more, not deals=1"):

@@ -66,7 +66,9 @@ def test_figures_are_those_of_all_deals_one_by_one(monkeypatch: pytest.MonkeyPat
     found = watch(policy, 30, 2)
     policy.sample = True
     moments = play(policy, TINY, 30, 2, tiles=watching.late(TINY), each=2).moments
-    sums: dict[str, list[float]] = {"information": [], "belief_entropy": [], "belief_entropy_rules": []}
+    names = ("information", "excess_over_uniform", "excess_over_deaf", "belief_entropy", "belief_entropy_rules")
+    sums: dict[str, list[float]] = {name: [] for name in names}
+    deaf = policy.deafened()
     for row in range(len(moments)):
         view = moments.take(np.array([row])).seen_by(2)
         seat, others = int(moments.seat[row]), [s for s in range(4) if s != int(view.viewer[0])]
@@ -99,14 +101,20 @@ def test_figures_are_those_of_all_deals_one_by_one(monkeypatch: pytest.MonkeyPat
                 likely = [hand for hand, share in mass.items() if share > 0]
                 tables = np.array([every[every[:, seat] == hand][0] for hand in likely])
                 engine = imagine(view, np.zeros(len(likely), np.int64), tables)
-                says = policy.probabilities(decide(engine, policy)).astype(np.float64)
-                mean = p @ says
+                legal = engine.legal().astype(np.float64)
 
-                def bits(q: Any) -> Any:
-                    return -(q * np.log2(np.where(q > 0, q, 1))).sum(axis=-1)
+                def told(says: Any, p: Any = p) -> float:
+                    def bits(q: Any) -> Any:
+                        return -(q * np.log2(np.where(q > 0, q, 1))).sum(axis=-1)
 
-                sums["information"].append(float(bits(mean) - p @ bits(says)))
-    assert len(moments) > 12
+                    says = says.astype(np.float64)
+                    return float(bits(p @ says) - p @ bits(says))
+
+                own, other = (told(one.probabilities(decide(engine, one))) for one in (policy, deaf))
+                sums["information"].append(own)
+                sums["excess_over_uniform"].append(own - told(legal / legal.sum(axis=1, keepdims=True)))
+                sums["excess_over_deaf"].append(own - other)
+    assert len(moments) > 12 and all(abs(np.mean(sums[name])) > 1e-4 for name in names)
     for name, values in sums.items():
         assert found[f"signaling/{name}"] == pytest.approx(np.mean(values), abs=1e-5), name
 
