@@ -9,7 +9,7 @@ import pytest
 
 from agents import checkpoint, make_agent
 from agents.base import decide
-from agents.champion import FOLDER, SEARCH
+from agents.champion import FOLDER, READER, SEARCH
 from agents.ppo import PPOConfig
 from domino_env import make_engine
 from domino_env.deals import Streams
@@ -21,14 +21,17 @@ ROOT = Path(__file__).parents[2]
 
 def test_files__are_few_and_small():
     names = {file.name for file in FOLDER.iterdir() if file.name != "__pycache__"}
-    assert names == {"__init__.py", "model.safetensors", "optimizer.safetensors", "state.json"}
-    assert sum((FOLDER / name).stat().st_size for name in names) < 2_000_000
+    parts = {"model.safetensors", "optimizer.safetensors", "state.json"}
+    assert names == {"__init__.py", READER.name} | parts and {file.name for file in READER.iterdir()} == parts
+    for folder in (FOLDER, READER):
+        assert sum((folder / name).stat().st_size for name in parts) < 2_000_000
 
 
-def test_state__is_of_the_committed_config():
-    """It was trained as configs/ppo.yaml says; settings that are younger than it stand at their defaults."""
-    said = checkpoint.load(FOLDER).state["config"]
-    wanted = dataclasses.asdict(load_config(ROOT / "configs" / "ppo.yaml", []))
+@pytest.mark.parametrize(("folder", "config"), [(FOLDER, "ppo.yaml"), (READER, "reader.yaml")])
+def test_state__is_of_the_committed_config(folder, config):
+    """It was trained as the config says; settings that are younger than it stand at their defaults."""
+    said = checkpoint.load(folder).state["config"]
+    wanted = dataclasses.asdict(load_config(ROOT / "configs" / config, []))
     assert said.items() <= wanted.items()
     usual = dataclasses.asdict(PPOConfig())
     for key in wanted.keys() - said.keys():
@@ -65,7 +68,10 @@ def test_champion__plays_its_game_only():
 def test_champion_search__is_the_champion_looking_ahead():
     player = make_agent("champion-search:worlds=10,candidates=20")
     assert player.name == "champion-search:worlds=10,candidates=20"
-    assert make_agent("champion-search").imagination.candidates == SEARCH["candidates"]
+    mind = make_agent("champion-search").imagination
+    assert mind.candidates == SEARCH["candidates"] and (mind.trust, mind.other.name) == (0.2, str(READER))
+    sure = make_agent("champion-search:known=true").imagination
+    assert sure.trust is None and sure.known
     engine = make_engine("sport_book", num_envs=4, seed=4)
     for _ in range(8):  # first moves take longest
         engine.step(engine.legal().argmax(axis=1))

@@ -334,6 +334,11 @@ def test_slim_keeps_what_plays_and_nothing_else(tmp_path: Path) -> None:
     assert "runs_dir" not in kept.state["config"] and kept.state["policy"] == whole.state["policy"]
     again = slim(folder, out)  # over one that is there
     assert again == out and [file.name for file in tmp_path.iterdir() if file.name.startswith(".small")] == []
+    model, optimizer, state = contents()
+    judged = model | {"critic.head.bias": torch.ones(1)}
+    save(tmp_path / "judged" / "checkpoints", 1, judged, optimizer, state)
+    assert load(slim(tmp_path / "judged", tmp_path / "both")).model.keys() == judged.keys()
+    assert load(slim(tmp_path / "judged", tmp_path / "alone", critic=False)).model.keys() == model.keys()
     with pytest.raises(CheckpointError, match="does not exist"):
         slim(tmp_path / "nowhere", tmp_path / "other")
     assert not (tmp_path / "other").exists()
