@@ -228,8 +228,9 @@ class Imagination:
                 soft = told
                 if self.other is not self.model:
                     soft = self._of_seats(position, hands, side, self.other, self.floor)
-                even = self._of_seats(position, hands, side, "uniform", 0)
-                soft = soft / self.temperature + even * (1 - 1 / self.temperature)
+                if self.temperature > 1:
+                    even = self._of_seats(position, hands, side, "uniform", 0)
+                    soft = soft / self.temperature + even * (1 - 1 / self.temperature)
                 with np.errstate(divide="ignore"):
                     log += np.logaddexp(np.log(trust) + told, np.log1p(-trust) + soft)
         return log
