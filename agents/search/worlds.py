@@ -197,54 +197,46 @@ class Imagination:
 
     def _log_weight(self, position: Position, hands: Masks) -> Floats:
         """(N, M) natural log of the weight of hands by the past moves of the seats that are read."""
-        seats = position.rules.seats
         if self.reads == "none":
             return np.zeros(hands.shape[:2])
-        if self.trust is not None:
-            return self._doubted(position, hands, self.trust)
-        if self.reads == "all" and not self.known:
-            return log_likelihood(position, [self.model] * seats, hands, self.floor).sum(axis=2) / self.temperature
-        away = (np.arange(seats) - position.viewer[:, None]) % seats
+        away = (np.arange(position.rules.seats) - position.viewer[:, None]) % position.rules.seats
         partner, opponents = away == 2, away % 2 == 1
-        if not self.known:
-            read = partner if self.reads == "partner" else opponents
-            return self._of_seats(position, hands, read, self.model, self.floor) / self.temperature
+        if self.known:
+            log = np.zeros(hands.shape[:2])
+            if self.reads != "opponents":
+                log += self._of_seats(position, hands, partner, self.model, self.floor).sum(axis=2) / self.temperature
+            if self.reads != "partner":
+                log += self._of_seats(position, hands, opponents, self._opponents, KNOWN_FLOOR).sum(axis=2)
+            return log
+        read = {"all": away > 0, "partner": partner, "opponents": opponents}[self.reads]
+        told = self._of_seats(position, hands, read, self.model, self.floor)
+        if self.trust is None:
+            return told.sum(axis=2) / self.temperature
+        soft = told if self.other is self.model else self._of_seats(position, hands, read, self.other, self.floor)
+        if self.temperature > 1:
+            even = self._of_seats(position, hands, read, "uniform", 0)
+            soft = soft / self.temperature + even * (1 - 1 / self.temperature)
+        with np.errstate(divide="ignore"):
+            is_model, is_other = np.log(self.trust), np.log1p(-self.trust)
         log = np.zeros(hands.shape[:2])
-        if self.reads != "opponents":
-            log += self._of_seats(position, hands, partner, self.model, self.floor) / self.temperature
-        if self.reads != "partner":
-            log += self._of_seats(position, hands, opponents, self._opponents, KNOWN_FLOOR)
-        return log
-
-    def _doubted(self, position: Position, hands: Masks, trust: float) -> Floats:
-        """(N, M) natural log of the weight of hands where a side may or may not play as the model does."""
-        seats = position.rules.seats
-        away = (np.arange(seats) - position.viewer[:, None]) % seats
-        read = {"partner": away == 2, "opponents": away % 2 == 1}
-        log = np.zeros(hands.shape[:2])
-        for name, side in read.items():
-            if self.reads in ("all", name):
-                told = self._of_seats(position, hands, side, self.model, self.floor)
-                soft = told
-                if self.other is not self.model:
-                    soft = self._of_seats(position, hands, side, self.other, self.floor)
-                if self.temperature > 1:
-                    even = self._of_seats(position, hands, side, "uniform", 0)
-                    soft = soft / self.temperature + even * (1 - 1 / self.temperature)
-                with np.errstate(divide="ignore"):
-                    log += np.logaddexp(np.log(trust) + told, np.log1p(-trust) + soft)
+        for side in (partner & read, opponents & read):  # a side is one player or the other, both its seats together
+            sure, unsure = (np.where(side[:, None], one, 0).sum(axis=2) for one in (told, soft))
+            log += np.logaddexp(is_model + sure, is_other + unsure)
         return log
 
     @staticmethod
     def _of_seats(
         position: Position, hands: Masks, read: npt.NDArray[np.bool_], model: Agent | str | None, floor: float
     ) -> Floats:
-        """(N, M) natural log of how likely the past moves of the seats that are `read` (N, seats) were."""
-        out = np.zeros(hands.shape[:2])
+        """(N, M, seats) natural log of how likely the past moves of seats were: of those `read` (N, seats), else 0."""
+        seats = position.rules.seats
+        if (read.sum(axis=1) == seats - 1).all():
+            return log_likelihood(position, [model] * seats, hands, floor)
+        out = np.zeros(hands.shape)
         for seat in np.unique(position.viewer):  # the seats that are not read need not be asked
             rows = np.flatnonzero(position.viewer == seat)
             models = [model if one else None for one in read[rows[0]]]
-            out[rows] = log_likelihood(position.take(rows), models, hands[rows], floor).sum(axis=2)
+            out[rows] = log_likelihood(position.take(rows), models, hands[rows], floor)
         return out
 
 
